@@ -62,7 +62,7 @@ class LoaderDescribed:
     batch_bytes: int = 0
     """The size of the tensors of one batch."""
     obstacle: str | None = None
-    """Why other numbers of workers cannot be tried, empty if there is no loader any more; None if they can."""
+    """Why other numbers of workers cannot be tried: None if they can, empty if there is no loader."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +75,11 @@ class BlockTimed:
     waited: float = 0.0
     """For how many seconds the program waited for its DataLoader."""
     compiled: int = 0
-    """How many graphs were compiled meanwhile, so that the time tells nothing if there were any."""
+    """How many graphs were compiled meanwhile; if there are any, the time tells nothing."""
 
     def __post_init__(self) -> None:
         if not 0 < self.seconds < inf:
-            raise ValueError("a block takes longer than no time")
+            raise ValueError("the seconds of a block must be above 0 and finite")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +148,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """A step has passed within an order, so that the answer may come later."""
+    """A step has passed, and the answer to the order may come as much later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ class DescribeLoader(Order[LoaderDescribed]): ...
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeBlock(Order[BlockTimed]):
-    """Time steps. A measuring run switches to these settings before, and lets steps pass."""
+    """Time steps. A measuring run first switches to these settings and lets steps pass."""
 
     steps: int
     values: dict[str, Value] = field(default_factory=dict)
@@ -225,7 +225,7 @@ class Record(Order[Recorded]):
 
 @dataclass(frozen=True, slots=True)
 class End(Order[Done]):
-    """Flush what was written; exit at the second one, when all ranks have done so."""
+    """Flush what was written. At the second `End`, when all ranks have flushed, exit."""
 
 
 AnyOrder = FindObstacles | DescribeLoader | TimeBlock | TraceSteps | CompareOutputs | Record | End

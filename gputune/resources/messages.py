@@ -10,13 +10,13 @@ def encode(message: Any) -> bytes:
     return json.dumps({"type": type(message).__name__, **asdict(message)}).encode() + b"\n"
 
 
-def decode(line: bytes | str, kinds: Any, made: Callable[[Any, dict[str, Any]], Any]) -> Any:
-    """Return the message in one line. `kinds` is the union of the types that it may have, and `made` makes one of a
-    type from its fields. Raises ValueError where the line is no such message, and whatever `made` does.
+def decode(line: bytes | str, kinds: Any, make: Callable[[Any, dict[str, Any]], Any]) -> Any:
+    """Return the message in one line. `kinds` is the union of the types that it may have, and `make` makes a message
+    of its type and fields. Raises ValueError if the line is no such message, and whatever `make` raises.
     """
     data = json.loads(line)
     name = data.pop("type", None) if isinstance(data, dict) else None
     kind = next((one for one in get_args(kinds) if one.__name__ == name), None)
     if kind is None:
         raise ValueError("it is not a message of gputune")
-    return made(kind, data)
+    return make(kind, data)

@@ -48,9 +48,7 @@ class Rank(JsonLines[Message]):
         return message
 
     def hear(self) -> Iterator[Message]:
-        """Wait for something from the rank, and yield its messages. Raises OSError where its process has ended, and
-        ValueError or OverflowError for what is no message.
-        """
+        """Wait for messages of the rank. Raises OSError if its process has ended; ValueError or OverflowError."""
         self.take()
         yield from self.arrived()
 
@@ -92,7 +90,7 @@ class Job:
     ) -> None:
         self._start = start
         self._ranks: list[Rank] = []
-        """Those that have said hello, in order."""
+        """The ranks that have said hello, by their numbers."""
         self._answers_only = False
         """Whether the program called its models without gradients, and has taken no step yet."""
         self._scratch = start.folder / SCRATCH
@@ -224,7 +222,7 @@ class Job:
         self._take_all(rank, rank.arrived())
 
     def _take_all(self, rank: Rank, messages: Iterable[Message]) -> bool:
-        """Take what a rank says; whether any of it says that a step has passed. Raises RunFailed."""
+        """Take what a rank says. Return whether it passed a step. Raises RunFailed."""
         try:
             passed = [self._take(rank, message) for message in messages]
         except OSError:
