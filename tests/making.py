@@ -13,11 +13,12 @@ import psutil
 import pytest
 
 from gputune.advice import Choice
-from gputune.advice._training_rows import Combination
+from gputune.advice._training_rows import with_precision
 from gputune.knobs import all_knobs
 from gputune.live.models import ModelKey
 from gputune.measurement import Measurement
 from gputune.profile import Fingerprint, Profile, Program, save
+from gputune.search.combination import Combination
 
 H200 = Fingerprint(
     gpu="NVIDIA H200", gpu_count=1, compute_capability="9.0", driver="580.159.04", torch="2.11.0+cu130", cuda="13.0",
@@ -145,15 +146,20 @@ def row(bench: str, metric: str, rate: float, device: str = "cuda:0", **params: 
     return Measurement(bench=bench, metric=metric, unit="TFLOP/s", samples=samples, params=params, device=device)
 
 
+def steps_with(precision: str = "float32", **flags: bool) -> Combination:
+    """The combination of a reference network's steps in a precision, with the flags that are on."""
+    return with_precision(Combination.of({name: True for name, on in flags.items() if on}), precision)
+
+
 def steps(network: str, rates: Mapping[Combination, float], stage: str = "precision") -> list[Measurement]:
     """Training steps of a network, in batches of 64, at these rates."""
     fixed: dict[str, Any] = {"network": network, "batch": 64, "stage": stage}
-    return [replace(row("training_step", "throughput", rate), params=fixed | one.params) for one, rate in rates.items()]
+    return [replace(row("training_step", "throughput", rate), params=fixed | one.values) for one, rate in rates.items()]
 
 
 def precisions(network: str, **rates: float) -> list[Measurement]:
     """Training steps of a network without images in each precision."""
-    return steps(network, {Combination(precision=precision): rate for precision, rate in rates.items()})
+    return steps(network, {steps_with(precision): rate for precision, rate in rates.items()})
 
 
 def final_loss(network: str, precision: str, loss: float, seed: int = 0, **more: Any) -> Measurement:

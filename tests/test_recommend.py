@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from making import precisions, steps
+from making import precisions, steps, steps_with
 from recorded import facts_of
 
 from gputune import advice
-from gputune.advice._training_rows import Combination
 from gputune.facts import Facts
 from gputune.knobs import all_knobs
 from gputune.probing import recommending
@@ -77,12 +76,12 @@ def test_every_setting_is_listed_and_torchs_default_where_nothing_was_measured()
 
 
 def test_what_differs_by_kind_of_network_is_derived_from_the_steps_of_each():
-    last = {"precision": "bfloat16", "channels_last": True}
+    tf32, half = steps_with("tf32"), steps_with("bfloat16")
+    last = half.plus("channels_last", True)
     rows = [
         *precisions("mlp", tf32=100.0, bfloat16=90.0),
-        *steps("convnet", {Combination(precision="tf32"): 100.0, Combination(precision="bfloat16"): 150.0}),
-        *steps("convnet", {Combination(**last): 250.0, Combination(precision="tf32", channels_last=True): 120.0}),
-        *steps("convnet", {Combination(**last): 250.0, Combination(**last, fused=True): 280.0}, "options"),
+        *steps("convnet", {tf32: 100.0, half: 150.0, last: 250.0, tf32.plus("channels_last", True): 120.0}),
+        *steps("convnet", {last: 250.0, last.plus("fused_optimizer", True): 280.0}, "options"),
     ]
     derived = recommending.families(facts_of(), rows)
     assert {kind: {name: choice.value for name, choice in own.items()} for kind, own in derived.items()} == {

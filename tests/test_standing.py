@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from making import precisions, row, steps
+from making import precisions, row, steps, steps_with
 from recorded import facts_of
 
-from gputune.advice._training_rows import Combination
 from gputune.measurement import Measurement
 from gputune.probing import recommending
 from gputune.profile import Profile, dump, parse
@@ -192,12 +191,12 @@ def test_nothing_stands_on_another_machine_or_by_another_version() -> None:
 
 
 def searched(gain: float, memory: float) -> list[Measurement]:
-    rates = {Combination(cudnn_benchmark=True): 100.0 * gain, Combination(): 100.0}
+    rates = {steps_with(cudnn_benchmark=True): 100.0 * gain, steps_with(): 100.0}
     peaks = [
         row("training_step", "peak_memory", mebibytes, network="convnet", stage="options", **searching)
         for mebibytes, searching in ((1000.0, {}), (1000.0 * memory, {"cudnn_benchmark": True}))
     ]
-    return [*steps("convnet", rates, "options"), *steps("convnet", {Combination(): 100.0}), *peaks]
+    return [*steps("convnet", rates, "options"), *steps("convnet", {steps_with(): 100.0}), *peaks]
 
 
 def test_what_is_refused_for_another_reason_than_its_speed_falls_however_fast_it_is() -> None:
@@ -235,8 +234,8 @@ def compiled(convnet: float) -> list[Measurement]:
         one
         for network, gain in pairs.items()
         for one in (
-            *steps(network, {Combination(): 100.0}),
-            *steps(network, {Combination(): 100.0, Combination(compiled=True): 100.0 * gain}, "options"),
+            *steps(network, {steps_with(): 100.0}),
+            *steps(network, {steps_with(): 100.0, steps_with(compile=True): 100.0 * gain}, "options"),
         )
     ]
 

@@ -4,19 +4,20 @@ Each network's steps are measured in two groups. The first (`stage` "precision")
 formats where there are images; the second ("options") every combination of the other options on the first's best.
 
 **The rule**: of torch's defaults and the combinations that gain over them (the interval excludes 1 and the gain
-exceeds 3 %) the simplest over which the fastest of them does not gain in turn. So each step away from the defaults
+exceeds 3 %) the plainest over which the fastest of them does not gain in turn. So each step away from the defaults
 has to be worth it, and what is recommended is never slower than they are. (But for the fused optimizer, which a network
 has where all together gain by it and it is not slower itself.) Mixed precision changes results and takes
 lines in the script: the fastest of it must gain 10 % over the fastest without, or it is out of the question.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
 
 from gputune.advice import Choice, Comparison, Measurement, Measurements
 from gputune.advice._evidence import beats, compared, decide, missing, pooled, select, unmeasured
-from gputune.advice._training_rows import BENCH, MIXED, Combination, Steps, families, refusals, steps
+from gputune.advice._training_rows import BENCH, Steps, families, precision_of, refusals, steps, without_options
+from gputune.search.combination import Combination
 
 WORTH_MIXED = 1.10
 WORTH_SEARCH = 1.10
@@ -26,28 +27,31 @@ MOST_MEMORY = 1.25
 
 
 def best_of(rows: Steps) -> Combination | None:
+    from ..search.choice import plainest, plainness  # nothing that the shim loads may import it
+
     if not rows:
         return None
 
     def speed(one: Combination) -> float:
         return rows[one].median
 
-    default = min(rows, key=lambda one: one.simplicity)
+    default = min(rows, key=plainness)
     gaining = [one for one in rows if one == default or beats(rows[one], rows[default])]
-    mixed = max((one for one in gaining if one.precision in MIXED), key=speed, default=None)
-    exact = max((one for one in gaining if one.precision not in MIXED), key=speed, default=None)
-    gain = compared(rows[mixed], rows[exact]) if mixed and exact else None
-    worth_mixing = gain is not None and gain.verdict == "gain" and gain.ratio > WORTH_MIXED
-    fastest = mixed if mixed and (exact is None or worth_mixing) else exact or default
-    candidates = [one for one in gaining if (one.precision in MIXED) == (fastest.precision in MIXED)]
-    as_good = [one for one in candidates if not beats(rows[fastest], rows[one])]
-    return min(as_good, key=lambda one: one.simplicity)
+    exact = [one for one in gaining if one.level != "mixed"]
+    fastest = max(gaining, key=speed)
+    if exact and fastest.level == "mixed":
+        gain = compared(rows[fastest], rows[max(exact, key=speed)])
+        if gain is None or gain.verdict != "gain" or gain.ratio <= WORTH_MIXED:
+            fastest = max(exact, key=speed)
+    others = [one for one in gaining if (one in exact) == (fastest in exact)]
+    return plainest(fastest, others, lambda one: beats(rows[fastest], rows[one]))
 
 
 def allowed(measurements: Measurements, network: str) -> dict[Combination, Measurement]:
     """The first group without the precisions that the accuracy guard refused."""
     refused = refusals(measurements, network)
-    return {one: row for one, row in steps(measurements, network, "precision").items() if one.precision not in refused}
+    rows = steps(measurements, network, "precision")
+    return {one: row for one, row in rows.items() if precision_of(one) not in refused}
 
 
 def first_best(measurements: Measurements, network: str) -> Combination | None:
@@ -66,7 +70,7 @@ def options(measurements: Measurements, network: str) -> Steps:
         memory = search_memory(measurements, network)
         if memory is not None and memory <= MOST_MEMORY:
             return rows
-    return {one: row for one, row in rows.items() if not one.cudnn_benchmark}
+    return {one: row for one, row in rows.items() if "cudnn_benchmark" not in one}
 
 
 def has_fused_like_all(measurements: Measurements, network: str) -> bool:
@@ -78,27 +82,29 @@ def has_fused_like_all(measurements: Measurements, network: str) -> bool:
 
     rows = options(measurements, network)
     chosen = best_of(rows)
-    if chosen is None or chosen.fused:
+    if chosen is None or "fused_optimizer" in chosen:
         return False
-    comparison = compared(rows.get(replace(chosen, fused=True)), rows[chosen])
+    comparison = compared(rows.get(chosen.plus("fused_optimizer", True)), rows[chosen])
     if comparison is None or comparison.high < 1 or comparison.ratio < 1 / LEAST_GAIN:
         return False
-    return bool(choice_everywhere(measurements, "fused", "{}", free=True)[0].value)
+    return bool(choice_everywhere(measurements, "fused_optimizer", "{}", free=True)[0].value)
 
 
 def _best_of_options(measurements: Measurements, network: str) -> Combination | None:
     chosen = best_of(options(measurements, network))
-    return replace(chosen, fused=True) if chosen and has_fused_like_all(measurements, network) else chosen
+    is_fused = chosen and has_fused_like_all(measurements, network)
+    return chosen.plus("fused_optimizer", True) if chosen and is_fused else chosen
 
 
 def search_gain(measurements: Measurements, network: str) -> Comparison | None:
     """The speed of the steps with cuDNN's own search over that without, whose other options are the fastest."""
     rows = steps(measurements, network, "options")
-    without = [one for one in rows if not one.cudnn_benchmark and _set(one, "cudnn_benchmark", True) in rows]
+    pairs = {one.minus("cudnn_benchmark"): one for one in rows if "cudnn_benchmark" in one}
+    without = [one for one in pairs if one in rows]
     if not without:
         return None
     fastest = max(without, key=lambda one: rows[one].median)
-    return compared(rows[_set(fastest, "cudnn_benchmark", True)], rows[fastest])
+    return compared(rows[pairs[fastest]], rows[fastest])
 
 
 def search_memory(measurements: Measurements, network: str) -> float | None:
@@ -110,7 +116,7 @@ def search_memory(measurements: Measurements, network: str) -> float | None:
 
 def base_precision(rows: Steps) -> str:
     """The precision that mixed precision must gain over: TF32 where it was measured."""
-    return "tf32" if any(one.precision == "tf32" for one in rows) else "float32"
+    return "tf32" if any(precision_of(one) == "tf32" for one in rows) else "float32"
 
 
 def option(measurements: Measurements, network: str, flag: str) -> tuple[bool, Comparison | None] | None:
@@ -118,21 +124,15 @@ def option(measurements: Measurements, network: str, flag: str) -> tuple[bool, C
     in_first = flag == "channels_last"
     rows = allowed(measurements, network) if in_first else options(measurements, network)
     chosen = best_of(rows) if in_first else _best_of_options(measurements, network)
-    if chosen is None or not any(getattr(one, flag) for one in rows):
+    if chosen is None or not any(flag in one for one in rows):
         return None
-    on, off = (rows.get(_set(chosen, flag, value)) for value in (True, False))
-    return bool(getattr(chosen, flag)), compared(on, off)
+    return flag in chosen, compared(rows.get(chosen.plus(flag, True)), rows.get(chosen.minus(flag)))
 
 
 def choice_of_option(measurements: Measurements, network: str, flag: str, what: str) -> Choice | None:
     """A family's choice for a flag; `what` names the steps with it. None where the flag has no samples, or too few."""
     chosen, comparison = option(measurements, network, flag) or (False, None)
     return decide(comparison, (False, True), what, BENCH, chosen=chosen) if comparison else None
-
-
-def _set(combination: Combination, flag: str, value: bool) -> Combination:
-    changed: dict[str, Any] = {flag: value}
-    return replace(combination, **changed)
 
 
 def losing(pairs: Mapping[str, tuple[Measurement | None, Measurement | None]]) -> list[str]:
@@ -150,9 +150,9 @@ def pairs_of(measurements: Measurements, flag: str) -> dict[str, tuple[Measureme
     pairs = {}
     for network in families(measurements):
         rows = steps(measurements, network, "options")
-        base = next((one for one in rows if not (one.fused or one.compiled or one.cudnn_benchmark)), None)
-        with_flag = _set(base, flag, True) if base else None
-        if base and with_flag in rows:
+        base = next((one for one in rows if one == without_options(one)), None)
+        with_flag = base.plus(flag, True) if base is not None else None
+        if base is not None and with_flag in rows:
             pairs[network] = (rows[with_flag], rows[base])
     return {network: pair for network, pair in pairs.items() if compared(*pair)} or pairs
 

@@ -5,45 +5,61 @@ same seed, by more than twice the standard deviation between FP32's own seeds, o
 than two steps.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from gputune.advice import Measurement, Measurements
 from gputune.advice._evidence import Row, select
+from gputune.knobs import Value
+from gputune.search.combination import Combination
 
 BENCH = "training_step"
 FAMILIES = ("mlp", "convnet", "transformer", "recurrent")
-PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
-"""The simplest first. `float32` is what torch does untouched: FP32 matmuls, and convolutions and LSTMs in TF32."""
+TF32 = {"matmul_precision": "tf32"}
+PRECISIONS: Mapping[str, Mapping[str, Value]] = {
+    "float32": {}, "tf32": TF32, "bfloat16": {**TF32, "amp_dtype": "bfloat16"},
+    "float16": {**TF32, "amp_dtype": "float16"},
+}  # fmt: skip
+"""The settings of each precision, the plainest first. `float32` is what torch does untouched: FP32 matmuls, and
+convolutions and LSTMs in TF32. What mixed precision leaves in FP32 may run in TF32."""
 MIXED = ("bfloat16", "float16")
-FLAGS = ("channels_last", "cudnn_benchmark", "fused", "compiled")
+OPTIONS = ("cudnn_benchmark", "fused_optimizer", "compile")
+"""The settings of the second group."""
+FLAGS = ("channels_last", *OPTIONS)
+OLDER_NAMES = {"fused_optimizer": "fused", "compile": "compiled"}
 
 LEAST_FALL = 0.2
 """FP32's loss must fall by this much for the final losses to mean anything."""
 MOST_SKIPPED = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Combination:
-    """The options of a training step; by default torch's."""
+def combination_of(params: Mapping[str, object]) -> Combination | None:
+    """The settings of a row of training steps; None if it has a precision that this version does not know. Rows of
+    gputune 0.5 and before name the precision, and have other names of two settings.
+    """
+    from ..search.combination import DEFAULT
 
-    precision: str = "float32"
-    channels_last: bool = False
-    cudnn_benchmark: bool = False
-    fused: bool = False
-    compiled: bool = False
+    flags = {name: True for name in FLAGS if params.get(name, params.get(OLDER_NAMES.get(name, name)))}
+    own = {name: params[name] for name in ("matmul_precision", "amp_dtype") if name in params}
+    named = PRECISIONS.get(str(params["precision"])) if "precision" in params else own
+    known = next((one for one in PRECISIONS.values() if one == named), None)
+    return None if known is None else DEFAULT.with_all({**known, **flags})
 
-    @property
-    def simplicity(self) -> tuple[int, ...]:
-        """A sort key: how far it is from torch's defaults."""
-        flags = [getattr(self, flag) for flag in FLAGS]
-        rank = PRECISIONS.index(self.precision)
-        return (rank + sum(flags), rank, *flags[::-1])
 
-    @property
-    def params(self) -> dict[str, str | int | float | bool]:
-        """The keys that a row's params hold; a flag that is off is left out."""
-        return {"precision": self.precision, **{flag: True for flag in FLAGS if getattr(self, flag)}}
+def precision_of(combination: Combination) -> str:
+    values = {name: value for name, value in combination.items if name not in FLAGS}
+    return next(name for name, own in PRECISIONS.items() if own == values)
+
+
+def with_precision(combination: Combination, precision: str) -> Combination:
+    return combination.minus("amp_dtype", "matmul_precision").with_all(PRECISIONS[precision])
+
+
+def without_options(combination: Combination) -> Combination:
+    return combination.minus(*OPTIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +76,7 @@ class FinalLoss(Row):
     diverged: bool = False
 
 
-Steps = Mapping[Combination, "Measurement"]
+Steps: TypeAlias = "Mapping[Combination, Measurement]"
 Training = tuple[FinalLoss, float]
 """A training of the accuracy guard, and its final loss."""
 
@@ -68,9 +84,7 @@ Training = tuple[FinalLoss, float]
 def steps(measurements: Measurements, network: str, stage: str) -> dict[Combination, Measurement]:
     """The rows of a network's steps in one group, by combination; those with an unknown precision are left out."""
     rows = select(measurements, BENCH, "throughput", network=network, stage=stage)
-    rows = [row for row in rows if row.params.get("precision") in PRECISIONS]
-    flags = [{flag: bool(row.params.get(flag, False)) for flag in FLAGS} for row in rows]
-    return {Combination(precision=str(row.params["precision"]), **on): row for row, on in zip(rows, flags, strict=True)}
+    return {one: row for row in rows if (one := combination_of(row.params)) is not None}
 
 
 def families(measurements: Measurements) -> list[str]:

@@ -1,7 +1,6 @@
 """The dtype that gains in training steps and that the accuracy guard accepts."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from gputune.advice import Choice, Comparison, Facts, Measurement, Measurements
 from gputune.advice._evidence import (
@@ -17,7 +16,7 @@ from gputune.advice._evidence import (
     unmeasured,
 )
 from gputune.advice._training import WORTH_MIXED, allowed, base_precision, but_for, first_best, losing
-from gputune.advice._training_rows import BENCH, MIXED, families, guard_words, refusals
+from gputune.advice._training_rows import BENCH, MIXED, families, guard_words, precision_of, refusals, with_precision
 
 WORTH = WORTH_MIXED
 NEITHER = "this device multiplies neither bfloat16 nor float16 natively"
@@ -37,20 +36,20 @@ def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice |
     if chosen is None:
         return None
     refused = "".join(f"; {name} refused: {why}" for name, why in refusals(measurements, family).items())
-    candidates = [one for one in rows if one.precision in MIXED and one.channels_last == chosen.channels_last]
+    candidates = [one for name in MIXED if (one := with_precision(chosen, name)) in rows]
     if not candidates:
         return choose(None, refused.removeprefix("; ") or NEITHER, None, BENCH)
     mixed = chosen if chosen in candidates else max(candidates, key=lambda one: rows[one].median)
-    base = replace(chosen, precision=base_precision(rows))
+    base = with_precision(chosen, base_precision(rows))
     comparison = compared(rows[mixed], rows.get(base))
     if comparison is None:
         return unmeasured(None, missing(rows.get(base), rows[mixed]))
-    exact = "TF32" if base.precision == "tf32" else "FP32"
-    what = f"its steps in {mixed.precision} ran {range_text(comparison)} as fast as in {exact}"
-    if mixed is chosen:
-        scaler = ", with a GradScaler" if mixed.precision == "float16" else ""
+    exact, dtype = "TF32" if base.level == "tf32" else "FP32", precision_of(mixed)
+    what = f"its steps in {dtype} ran {range_text(comparison)} as fast as in {exact}"
+    if mixed == chosen:
+        scaler = ", with a GradScaler" if dtype == "float16" else ""
         reason = f"{what}{scaler}; {guard_words(measurements, family)}{refused}"
-        return choose(mixed.precision, reason, comparison, BENCH)
+        return choose(dtype, reason, comparison, BENCH)
     return choose(None, f"{_not_worth(comparison)}: {what}{refused}", comparison, BENCH)
 
 
@@ -88,8 +87,8 @@ def _pairs(measurements: Measurements, networks: list[str], dtype: str) -> Pairs
     for network in networks:
         rows, chosen = allowed(measurements, network), first_best(measurements, network)
         if chosen is not None:
-            base = replace(chosen, precision=base_precision(rows))
-            pairs[network] = (rows.get(replace(chosen, precision=dtype)), rows.get(base))
+            base = with_precision(chosen, base_precision(rows))
+            pairs[network] = (rows.get(with_precision(chosen, dtype)), rows.get(base))
     return {network: pair for network, pair in pairs.items() if None in pair or compared(*pair)}
 
 
@@ -103,5 +102,5 @@ def _pooled(pairs: Pairs) -> Comparison | None:
 def _why_none(measurements: Measurements, networks: list[str], refused: set[str]) -> str:
     if refused:
         return "the accuracy guard refused it"
-    tried = {one.precision for network in networks for one in allowed(measurements, network)}
+    tried = {precision_of(one) for network in networks for one in allowed(measurements, network)}
     return TOO_FEW if tried & set(MIXED) else NEITHER

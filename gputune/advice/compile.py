@@ -22,7 +22,7 @@ NOTHING_SECONDS = 0.2
 
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
-    choice, slower = choice_everywhere(measurements, "compiled", "compiled training steps ({})")
+    choice, slower = choice_everywhere(measurements, "compile", "compiled training steps ({})")
     if choice.value and slower:
         reason = f"not for every kind of network: {choice.reason}{but_for(slower)}"
         return replace(choice, value=False, reason=reason)
@@ -31,13 +31,13 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
 
 def gain_of(facts: Facts, measurements: Measurements, value: bool, family: str = "") -> Comparison | None:
     if family:
-        return (option(measurements, family, "compiled") or (False, None))[1]
-    pairs = pairs_of(measurements, "compiled")
+        return (option(measurements, family, "compile") or (False, None))[1]
+    pairs = pairs_of(measurements, "compile")
     return never() if losing(pairs) else pooled_pairs(pairs)
 
 
 def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice | None:
-    choice = choice_of_option(measurements, family, "compiled", "its compiled steps")
+    choice = choice_of_option(measurements, family, "compile", "its compiled steps")
     return choice and replace(choice, reason=choice.reason + _cost(measurements, family))
 
 
@@ -51,10 +51,10 @@ def _cost(measurements: Measurements, family: str) -> str:
         return "; torch.compile found nothing in it to compile"
     words = f"; compiling took {taken.median:.3g} s"
     rows = steps(measurements, family, "options")
-    compiled, eager = rows.get(replace(chosen, compiled=True)), rows.get(replace(chosen, compiled=False))
+    compiled, eager = rows.get(chosen.plus("compile", True)), rows.get(chosen.minus("compile"))
     comparison = compared(compiled, eager)
     batch = eager.params.get("batch") if eager else None
-    if not eager or not comparison or comparison.ratio <= 1 or not chosen.compiled:
+    if not eager or not comparison or comparison.ratio <= 1 or "compile" not in chosen:
         return words
     if type(batch) is not int or batch < 1:  # the row of another version
         return words

@@ -6,6 +6,7 @@ from gputune.advice import Choice, Comparison, Facts, Measurement, Measurements
 from gputune.advice._evidence import NOT_MEASURED, choose, compared, missing, no_gain, range_text, unmeasured
 from gputune.advice._loading_rows import LoadingParams, LoadingRows, loading_rows
 from gputune.resources.printable import counted
+from gputune.search.workers import NEARLY_BEST
 
 SAMPLES = {
     "decoding": "samples that cost CPU time",
@@ -16,8 +17,6 @@ SAMPLES = {
 KINDS = ("decoding", "memory", "waiting")
 FAMILIES = ("memory", "waiting")
 """The kinds of samples with a choice beside the general one, which is made for `decoding`."""
-NEARLY_BEST = 1.03
-"""The fewest workers within this ratio of the best: each costs memory and a process."""
 CLOSE = 1.30
 """With synthetic samples a number of workers within this ratio of the best is not told from it, and of such the most
 are chosen, where they gain more than this over none. Rounds of a tenth of a second scatter by a tenth, and workers that

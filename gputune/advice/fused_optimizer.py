@@ -8,13 +8,14 @@ from gputune.advice._training import but_for, choice_everywhere, choice_of_optio
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
     what = "training steps ({}) with the fused optimizer"
-    choice, slower = choice_everywhere(measurements, "fused", what, free=True)
-    without = [network for network in slower if not (option(measurements, network, "fused") or (False, None))[0]]
+    choice, slower = choice_everywhere(measurements, "fused_optimizer", what, free=True)
+    has_it = {network: option(measurements, network, "fused_optimizer") or (False, None) for network in slower}
+    without = [network for network, (chosen, _) in has_it.items() if not chosen]
     return replace(choice, reason=choice.reason + but_for(without))
 
 
 def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice | None:
-    choice = choice_of_option(measurements, family, "fused", "its steps with the fused optimizer")
+    choice = choice_of_option(measurements, family, "fused_optimizer", "its steps with the fused optimizer")
     if choice is None or not has_fused_like_all(measurements, family):
         return choice
     return replace(choice, reason=f"on for all networks together, and here {choice.reason}")

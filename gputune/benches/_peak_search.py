@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from statistics import median
 
-from gputune.rounds import Arm, Rounds
+from gputune.search.rounds import Arm, Rounds
 
 TILE = (128, 256)
 """The tile of cuBLAS's fastest kernels on Ampere to Blackwell, either way round."""

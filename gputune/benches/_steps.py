@@ -8,11 +8,12 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
-from gputune.advice._training_rows import BENCH, MIXED, Combination
+from gputune.advice._training_rows import BENCH
 from gputune.bench_process import Context
 from gputune.benches._networks import NETWORKS, Network, Size
 from gputune.benches._timing import Arm, Metric
 from gputune.knobs import _tf32
+from gputune.search.combination import Combination
 
 STEPS = Metric(BENCH, "samples/s")
 PEAK_MEMORY = Metric(BENCH, "MiB", "peak_memory")
@@ -30,16 +31,16 @@ class Trainee:
             self.model = network.build(size)
         self.generator = torch.Generator(device=device).manual_seed(seed)
         self.next_batch()
-        if combination.channels_last:
+        if "channels_last" in combination:
             self.model = self.model.to(memory_format=torch.channels_last)
         # Not model.compile(), which compiles nothing where the outermost module is one of torch's own.
-        self.forward = torch.compile(self.model) if combination.compiled else self.model
+        self.forward = torch.compile(self.model) if "compile" in combination else self.model
 
     def next_batch(self) -> None:
         import torch
 
         self.inputs, self.targets = self.network.data(self.size, self.device, self.generator)
-        if self.combination.channels_last:
+        if "channels_last" in self.combination:
             self.inputs = self.inputs.to(memory_format=torch.channels_last)
 
     def loss(self) -> Any:
@@ -49,10 +50,10 @@ class Trainee:
     def _autocast(self) -> Any:
         import torch
 
-        precision = self.combination.precision
-        if precision not in MIXED:
+        dtype = self.combination.values.get("amp_dtype")
+        if dtype is None:
             return nullcontext()
-        return torch.autocast(self.device.partition(":")[0], dtype=getattr(torch, precision))
+        return torch.autocast(self.device.partition(":")[0], dtype=getattr(torch, str(dtype)))
 
     def stepper(self, *, fused: bool, rate: float | None = None) -> tuple[Callable[[], Any], Any]:
         """A function that makes one step and returns the loss, and its GradScaler (enabled for float16 only).
@@ -62,7 +63,8 @@ class Trainee:
 
         options = {"lr": rate or self.network.rate, **({"fused": True} if fused else {})}
         optimizer = getattr(torch.optim, self.network.optimizer)(self.model.parameters(), **options)
-        scaler = torch.amp.GradScaler(self.device.partition(":")[0], enabled=self.combination.precision == "float16")
+        needs_scaler = self.combination.values.get("amp_dtype") == "float16"
+        scaler = torch.amp.GradScaler(self.device.partition(":")[0], enabled=needs_scaler)
 
         def step() -> Any:
             loss = self.loss()
@@ -81,9 +83,10 @@ def set_flags(combination: Combination) -> None:
     """
     import torch
 
-    _tf32.set_matmul(combination.precision != "float32")
-    _tf32.set_cudnn(not combination.cudnn_benchmark)
-    torch.backends.cudnn.benchmark = combination.cudnn_benchmark
+    searches = "cudnn_benchmark" in combination
+    _tf32.set_matmul("matmul_precision" in combination)
+    _tf32.set_cudnn(not searches)
+    torch.backends.cudnn.benchmark = searches
 
 
 def fact_of(name: str) -> str:
@@ -93,9 +96,10 @@ def fact_of(name: str) -> str:
 def started(trainee: Trainee, combination: Combination, stage: str) -> tuple[Arm, float]:
     """An arm whose first step is done, and the seconds of that step, which compiles, searches and allocates."""
     name = next(name for name, network in NETWORKS.items() if network is trainee.network)
+    values: dict[str, Any] = combination.values
     arm = Arm(
-        params={"network": name, "batch": trainee.size.batch, "stage": stage, **combination.params},
-        run=trainee.stepper(fused=combination.fused)[0],
+        params={"network": name, "batch": trainee.size.batch, "stage": stage, **values},
+        run=trainee.stepper(fused="fused_optimizer" in combination)[0],
         work=trainee.size.batch,
         before=partial(set_flags, combination),
     )

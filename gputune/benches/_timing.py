@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from gputune import rounds
 from gputune.bench_process import Context
 from gputune.bench_process.telemetry import summary
 from gputune.facts.gap import Gap
 from gputune.measurement import LOOKS, Measurement, rounded
-from gputune.rounds import Rounds
+from gputune.search import rounds
+from gputune.search.rounds import Rounds
 
 Params = dict[str, str | int | float | bool]
 

@@ -8,9 +8,8 @@ import itertools
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
-from gputune.advice._training_rows import BENCH, MIXED, Combination, FinalLoss
+from gputune.advice._training_rows import BENCH, FinalLoss, with_precision
 from gputune.bench_process import Context
 from gputune.benches._errors import one_line, out_of_memory, synchronize
 from gputune.benches._networks import NETWORKS, Size
@@ -28,7 +27,8 @@ from gputune.benches._steps import (
 from gputune.benches._timing import Arm, Metric, interleave, or_gap, time_of
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement, rounded
-from gputune.rounds import ranked
+from gputune.search.combination import DEFAULT, Combination
+from gputune.search.rounds import ranked
 
 SEEDS = range(5)
 GUARD_STEPS = 60
@@ -46,13 +46,13 @@ def precisions(context: Context, name: str, size: Size, seconds: float) -> list[
     arms: list[Arm] = []
     found: list[Found] = []
     for precision, last in planned:
-        combination = Combination(precision=precision, channels_last=last)
+        combination = with_precision(Combination.of({"channels_last": True} if last else {}), precision)
         before = allocated_bytes(context)
         trainee = Trainee(NETWORKS[name], size, context.device, combination)
         try:
             arm, _ = started(trainee, combination, "precision")
         except RuntimeError as error:
-            if out_of_memory(error) or precision not in MIXED:
+            if out_of_memory(error) or combination.level != "mixed":
                 raise
             found.append(Gap(fact=fact_of(name), reason=f"a step in {precision} failed: {one_line(error)}"))
             arm = None
@@ -75,19 +75,20 @@ def bases_of(context: Context, name: str, best: Combination) -> list[Combination
     """The best precision and format; in the thorough budget also with torch.compile and cuDNN's own search."""
     if context.budget != "thorough":
         return [best]
-    bases = [best, replace(best, compiled=True)]
-    if not (context.cuda and NETWORKS[name].images and best.precision in MIXED):
+    bases = [best, best.plus("compile", True)]
+    if not (context.cuda and NETWORKS[name].images and best.level == "mixed"):
         return bases
-    return [replace(base, cudnn_benchmark=search) for base in bases for search in (False, True)]
+    return [one for base in bases for one in (base, base.plus("cudnn_benchmark", True))]
 
 
 def options(context: Context, name: str, size: Size, bases: Sequence[Combination], seconds: float) -> Iterator[Found]:
-    searches = any(base.cudnn_benchmark for base in bases)
+    searches = any("cudnn_benchmark" in base for base in bases)
     arms: list[Arm] = []
     trainees: dict[bool, Trainee] = {}
     before = allocated_bytes(context)
     for base, fused in itertools.product(bases, (False, True)):
-        combination, compiled = replace(base, fused=fused), base.compiled
+        combination = base.plus("fused_optimizer", True) if fused else base
+        compiled = base.is_compiled
         try:
             if compiled not in trainees:
                 trainees[compiled] = Trainee(NETWORKS[name], size, context.device, base)
@@ -102,7 +103,7 @@ def options(context: Context, name: str, size: Size, bases: Sequence[Combination
         arms.append(arm)
         if searches and not fused and not compiled:  # the first step, in which the search takes its memory
             yield PEAK_MEMORY.row(context, [(peak_bytes() - before) / 2**20], arm.params)
-        if not fused and compiled != base.cudnn_benchmark:
+        if not fused and compiled != ("cudnn_benchmark" in base):
             metric = Metric(BENCH, "s", "compile_time" if compiled else "search_time")
             yield metric.row(context, [taken], arm.params)
     yield from or_gap(interleave(context, ranked(arms), seconds, STEPS), fact_of(name), f"the {name}'s options")
@@ -143,7 +144,7 @@ def _train(context: Context, name: str, size: Size, precision: str, seed: int) -
     """The loss of every step, and how many steps the GradScaler skipped."""
     import torch
 
-    combination = Combination(precision=precision)
+    combination = with_precision(DEFAULT, precision)
     set_flags(combination)
     trainee = Trainee(NETWORKS[name], size, context.device, combination, seed)
     step, scaler = trainee.stepper(fused=False, rate=NETWORKS[name].guard_rate)

@@ -19,7 +19,7 @@ from gputune.benches._timing import Arm, Metric, interleave, shared_out
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
-from gputune.rounds import against_first
+from gputune.search.rounds import against_first
 
 SECONDS = {"cuda": {"standard": 5.1, "thorough": 60}}
 LEAST_SECONDS = {"cuda": 5.1}

@@ -25,7 +25,7 @@ from gputune.facts import memory
 from gputune.facts.gap import Gap, Gaps
 from gputune.host import Host
 from gputune.measurement import Measurement
-from gputune.rounds import ranked
+from gputune.search.rounds import ranked
 
 SECONDS = {"cuda": {"quick": 10, "standard": 15, "thorough": 30}, "cpu": {"quick": 10, "standard": 15, "thorough": 30}}
 RANK = 12

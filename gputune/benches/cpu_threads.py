@@ -8,7 +8,7 @@ from gputune.bench_process import Context
 from gputune.benches._timing import Arm, Metric, interleave, or_gap
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
-from gputune.rounds import against_first
+from gputune.search.rounds import against_first
 
 SECONDS = {"cuda": {"standard": 2, "thorough": 6}, "cpu": {"standard": 3, "thorough": 6}}
 RANK = 5

@@ -18,13 +18,13 @@ from gputune.benches.loading.source import NO_FOLDER, Source
 from gputune.benches.loading.stream import end_workers
 from gputune.benches.loading.worker_curve import WorkerTrial, row
 from gputune.benches.loading.worker_curve import measure as measure_curve
-from gputune.benches.loading.worker_search import per_cpu
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.knobs.dataloader_prefetch_factor import PREFETCH
 from gputune.measurement import Measurement
 from gputune.resources.room import temporary_folder
+from gputune.search.workers import per_cpu
 
 SECONDS = {"cuda": {"standard": 12.5, "thorough": 28}, "cpu": {"standard": 10, "thorough": 28}}
 LEAST_SECONDS = {"cuda": 11.5}

@@ -24,11 +24,11 @@ from gputune.benches.loading.stream import end_workers
 from gputune.benches.loading.user_dataset import PIECE_SECONDS, RECEIVED_SECONDS, Described, Look, look, source_of
 from gputune.benches.loading.worker_curve import Curve, WorkerTrial, row
 from gputune.benches.loading.worker_curve import measure as measure_curve
-from gputune.benches.loading.worker_search import per_cpu
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.knobs.dataloader_prefetch_factor import HELD, PREFETCH, SHARE
 from gputune.measurement import Measurement
+from gputune.search.workers import per_cpu
 
 SECONDS = {"cuda": {"quick": 16, "standard": 16, "thorough": 60}, "cpu": {"quick": 16, "standard": 16, "thorough": 60}}
 RANK = 0

@@ -17,7 +17,7 @@ from gputune.benches._matmul import linear, matrix, set_flags
 from gputune.benches._timing import Arm, Metric, interleave, or_gap, shared_out
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
-from gputune.rounds import against_first
+from gputune.search.rounds import against_first
 
 SECONDS = {"cuda": {"quick": 2.5, "standard": 5, "thorough": 65}, "cpu": {"quick": 5, "standard": 7, "thorough": 40}}
 RANK = 2

@@ -18,7 +18,7 @@ from gputune.benches._timing import Arm, Metric, interleave, or_gap
 from gputune.errors import UsageError
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
-from gputune.rounds import against_first
+from gputune.search.rounds import against_first
 
 SECONDS = {"cuda": {"quick": 4, "standard": 5, "thorough": 10}, "cpu": {"quick": 4, "standard": 5, "thorough": 10}}
 """For each shape."""

@@ -17,7 +17,7 @@ from gputune.benches._timing import Arm, Metric, interleave, or_gap, time_of, wa
 from gputune.facts.gap import Gap
 from gputune.knobs import _tf32
 from gputune.measurement import Measurement
-from gputune.rounds import against_first
+from gputune.search.rounds import against_first
 
 SECONDS = {"cuda": {"quick": 1.9, "standard": 3.5, "thorough": 15}, "cpu": {"quick": 3, "standard": 4, "thorough": 10}}
 RANK = 1

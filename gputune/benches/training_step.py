@@ -15,6 +15,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 from gputune.advice import _training
+from gputune.advice._training_rows import combination_of, precision_of
 from gputune.bench_process import Context
 from gputune.benches import _training_groups
 from gputune.benches._errors import first_sentence, out_of_memory
@@ -59,7 +60,8 @@ def _network(context: Context, name: str, seconds: float) -> Iterator[Found]:
     size, found = _at_a_batch_that_fits(context, name, seconds * PRECISIONS_SHARE)
     yield from found
     rows = [row for row in found if isinstance(row, Measurement)]
-    precisions = list(dict.fromkeys(str(row.params["precision"]) for row in rows))
+    combinations = [combination_of(row.params) for row in rows]
+    precisions = list(dict.fromkeys(precision_of(one) for one in combinations if one is not None))
     if context.budget == "thorough" and context.cuda and rows:
         losses = _training_groups.final_losses(context, name, size, precisions, seconds * GUARD_SHARE)
         for row in _kept(context, name, losses):

@@ -5,12 +5,12 @@ measured, and what to type next. Pure.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gputune import benches
 from gputune.advice import Choice
 from gputune.advice._evidence import product
-from gputune.advice._training_rows import FAMILIES, MIXED, Combination, Steps, steps
+from gputune.advice._training_rows import FAMILIES, FLAGS, MIXED, OPTIONS, Steps, steps, with_precision, without_options
 from gputune.advice.dataloader_workers import FAMILIES as KINDS
 from gputune.advice.dataloader_workers import bench_of
 from gputune.checks import Finding
@@ -22,16 +22,12 @@ from gputune.profile import Profile, Program
 from gputune.report import next_steps
 from gputune.report.answer_parts import By, Chosen, Gain, Next, Reach, Step
 from gputune.report.network_charts import readable
+from gputune.search.combination import DEFAULT, Combination
 
 __all__ = ["Answer", "By", "Chosen", "Gain", "Next", "Reach", "Step", "answer_of"]
 
 
 WORKERS = "dataloader_workers"
-SETTINGS = {
-    "channels_last": "channels_last", "cudnn_benchmark": "cudnn_benchmark", "fused": "fused_optimizer",
-    "compiled": "compile",
-}  # fmt: skip
-"""The setting behind each flag of a training step's combination."""
 IMAGES = "convnet"
 """The reference network that has convolutions, which channels_last and cuDNN's own search concern."""
 EQUAL = Comparison(ratio=1.0, low=1.0, high=1.0, pairs=0)
@@ -128,7 +124,7 @@ def _gains(profile: Profile) -> Iterator[Gain]:
 def _of_network(network: str, choices: Mapping[str, Choice], rows: list[Measurement]) -> Gain:
     first, second = steps(rows, network, "precision"), steps(rows, network, "options")
     chosen, flags = _combination(choices, network == IMAGES), _flags(choices, network == IMAGES)
-    injected = replace(chosen, precision="bfloat16") if chosen.precision in MIXED else chosen
+    injected = with_precision(chosen, "bfloat16") if "amp_dtype" in chosen else chosen
     whole = _speed(first, second, chosen)
     return Gain(
         kind="network",
@@ -142,21 +138,16 @@ def _of_network(network: str, choices: Mapping[str, Choice], rows: list[Measurem
 
 
 def _flags(choices: Mapping[str, Choice], images: bool) -> Combination:
-    return Combination(
-        precision="tf32" if _value(choices, "matmul_precision") == "tf32" else "float32",
-        cudnn_benchmark=images and _value(choices, "cudnn_benchmark") is True,
-    )
+    searches = images and _value(choices, "cudnn_benchmark") is True
+    precision = "tf32" if _value(choices, "matmul_precision") == "tf32" else "float32"
+    return with_precision(Combination.of({"cudnn_benchmark": True} if searches else {}), precision)
 
 
 def _combination(choices: Mapping[str, Choice], images: bool) -> Combination:
-    flags, amp = _flags(choices, images), _value(choices, "amp_dtype")
-    return replace(
-        flags,
-        precision=str(amp) if amp in MIXED else flags.precision,
-        channels_last=images and _value(choices, "channels_last") is True,
-        fused=_value(choices, "fused_optimizer") is True,
-        compiled=_value(choices, "compile") is True,
-    )
+    names = ("fused_optimizer", "compile", *(["channels_last"] if images else []))
+    on = {name: True for name in names if _value(choices, name) is True}
+    chosen, amp = _flags(choices, images).with_all(on), _value(choices, "amp_dtype")
+    return with_precision(chosen, str(amp)) if amp in MIXED else chosen
 
 
 def _value(choices: Mapping[str, Choice], name: str) -> object:
@@ -165,7 +156,7 @@ def _value(choices: Mapping[str, Choice], name: str) -> object:
 
 def _by(choices: Mapping[str, Choice], whole: Comparison | None, ways: tuple[Combination, ...]) -> By:
     chosen, flags, injected = ways
-    if chosen == Combination():
+    if chosen == DEFAULT:
         return _why_nothing(choices)
     if whole is None:
         return By.UNKNOWN
@@ -177,7 +168,7 @@ def _by(choices: Mapping[str, Choice], whole: Comparison | None, ways: tuple[Com
 
 
 def _why_nothing(choices: Mapping[str, Choice]) -> By:
-    known = [choices[name] for name in ("amp_dtype", "matmul_precision", *SETTINGS.values()) if name in choices]
+    known = [choices[name] for name in ("amp_dtype", "matmul_precision", *FLAGS) if name in choices]
     if any(choice.provisional for choice in known):
         return By.PROVISIONAL
     precisions = [choices[name] for name in ("amp_dtype", "matmul_precision") if name in choices]
@@ -188,8 +179,8 @@ def _speed(first: Steps, second: Steps, one: Combination) -> Comparison | None:
     """Over torch's defaults: the product of what precision and memory format gain, and of what the options gain on
     them; None where a row of either is missing.
     """
-    alone = replace(one, cudnn_benchmark=False, fused=False, compiled=False)
-    factors = [_ratio(first, alone, Combination())]
+    alone = without_options(one)
+    factors = [_ratio(first, alone, DEFAULT)]
     if one != alone:
         factors.append(_ratio(second, one, alone))
     known = [factor for factor in factors if factor]
@@ -204,12 +195,10 @@ def _ratio(rows: Steps, one: Combination, base: Combination) -> Comparison | Non
 
 def _reach(first: Steps, second: Steps, one: Combination) -> Reach | None:
     """With all of a combination, or else without the options that were not measured with the rest."""
-    options = ("cudnn_benchmark", "fused", "compiled")
-    alone = replace(one, cudnn_benchmark=False, fused=False, compiled=False)
-    for tried in (one, alone):
+    for tried in (one, without_options(one)):
         found = _speed(first, second, tried)
         if found:
-            left = [SETTINGS[flag] for flag in options if getattr(one, flag) and not getattr(tried, flag)]
+            left = [name for name in OPTIONS if name in one.beyond(tried)]
             return Reach(times=found.ratio, interval=found.interval, without=tuple(left))
     return None
 

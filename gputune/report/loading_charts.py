@@ -5,9 +5,10 @@ from dataclasses import replace
 from itertools import chain, repeat
 
 from gputune.advice._loading_rows import LoadingParams, LoadingRows, loading_rows
-from gputune.advice.dataloader_workers import CLOSE, KINDS, NEARLY_BEST, curve, of_kind
+from gputune.advice.dataloader_workers import CLOSE, KINDS, curve, of_kind
 from gputune.measurement import Measurement
 from gputune.report.charts import Bar, Cell, Chart, Picture, mark, number, ratio
+from gputune.search.workers import NEARLY_BEST
 
 Rates = Mapping[int, tuple[LoadingParams, Measurement]]
 DATASET = "your dataset"

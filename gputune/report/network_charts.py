@@ -5,22 +5,12 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from gputune.advice import _training, _training_rows
-from gputune.advice._training_rows import Combination, Steps
+from gputune.advice._evidence import select
+from gputune.advice._training_rows import Steps, combination_of, precision_of, without_options
 from gputune.advice.sdpa_backend import Workload
 from gputune.measurement import Measurement
-from gputune.report.charts import (
-    Bar,
-    Cell,
-    Chart,
-    Mark,
-    Picture,
-    mark,
-    number,
-    rate,
-    ratio,
-    ratio_mark,
-    rows,
-)  # fmt: skip
+from gputune.report.charts import Bar, Cell, Chart, Mark, Picture, mark, number, rate, ratio, ratio_mark, rows
+from gputune.search.combination import DEFAULT, Combination
 
 
 def convolutions(measurements: Sequence[Measurement]) -> Iterator[Chart]:
@@ -104,19 +94,19 @@ def training(measurements: Sequence[Measurement]) -> Iterator[Chart]:
         lines = [
             (
                 "*" if tried == best else "",
-                _name(tried) + (", refused" if tried.precision in refused else ""),
+                _name(tried) + (", refused" if precision_of(tried) in refused else ""),
                 _milliseconds(row),
-                ratio(row, rates.get(Combination())),
-                memory.get((tried.precision, tried.channels_last), ""),
+                ratio(row, rates.get(DEFAULT)),
+                memory.get(tried, ""),
             )
             for tried, row in _ranked(rates)
         ]
         options, worth = _training_rows.steps(known, network, "options"), _training.options(known, network)
         like_all: list[tuple[Cell, ...]] = []
         if _training.has_fused_like_all(known, network):
-            like_all = [("", "  (fused, since all networks together gain by it)", "", "", "")]
+            like_all = [("", "  (fused_optimizer, since all networks together gain by it)", "", "", "")]
         yield Chart(
-            title=f"Training steps: {network}, batch {batch} (* the simplest that none gains over)",
+            title=f"Training steps: {network}, batch {batch} (* recommended)",
             columns=("", "", "ms", "to the default", "MiB"),
             numbers=("ms", "MiB"),
             rows=[*lines, *_options(options, best, worth), *like_all],
@@ -131,9 +121,9 @@ def _bars(
         rates = _training_rows.steps(known, network, stage)
         if not rates:
             continue
-        alone = Combination() if stage == "precision" else _without_options(rates)
+        alone = DEFAULT if stage == "precision" else without_options(next(iter(rates)))
         marks = {
-            _beside(tried, alone, stage): (replace(one, chosen=tried == best, refused=tried.precision in refused),)
+            _beside(tried, alone, stage): (replace(one, chosen=tried == best, refused=precision_of(tried) in refused),)
             for tried, row in _ranked(rates)
             if (one := ratio_mark(row, rates.get(alone), f"{_milliseconds(row)} ms"))
         }
@@ -144,18 +134,14 @@ def _bars(
 def _beside(tried: Combination, alone: Combination, stage: str) -> str:
     if stage == "precision":
         return _name(tried)
-    options = [flag for flag in _training_rows.FLAGS if getattr(tried, flag) and not getattr(alone, flag)]
+    options = tried.beyond(alone).values
     return f"+ {' '.join(options)}" if options else "alone"
-
-
-def _without_options(rates: Steps) -> Combination:
-    return replace(next(iter(rates)), cudnn_benchmark=False, fused=False, compiled=False)
 
 
 def _options(rates: Steps, best: Combination | None, worth: Steps) -> list[tuple[Cell, ...]]:
     if not rates:
         return []
-    alone = _without_options(rates)
+    alone = without_options(next(iter(rates)))
     lines: list[tuple[Cell, ...]] = [("", f"options on {_name(alone)}:", "", "to it alone", "")]
     for tried, row in _ranked(rates):
         name = f"  {_beside(tried, alone, 'options')}"
@@ -166,26 +152,20 @@ def _options(rates: Steps, best: Combination | None, worth: Steps) -> list[tuple
 
 
 def readable(measurements: Sequence[Measurement]) -> list[Measurement]:
-    """The rows of training steps that `settings._training` can read; rows of a file may be of another version."""
+    """The rows of training steps that `_training_rows` can read; rows of a file may be of another version."""
     complete = [
-        *rows(measurements, "training_step throughput", "network stage precision", "batch"),
-        *rows(measurements, "training_step peak_memory", "network stage precision", "batch"),
+        *rows(measurements, "training_step throughput", "network stage", "batch"),
+        *rows(measurements, "training_step peak_memory", "network stage", "batch"),
         *rows(measurements, "training_step final_loss", "network precision", "steps first_loss"),
     ]
-    return [
-        row
-        for row in complete
-        if row.params["precision"] in _training_rows.PRECISIONS and row.params["network"] in _training_rows.FAMILIES
-    ]
+    known = [row for row in complete if row.params["network"] in _training_rows.FAMILIES]
+    return [row for row in known if combination_of(row.params) is not None]
 
 
-def _memory(known: Sequence[Measurement], network: str) -> dict[tuple[str, bool], str]:
-    """Peak MiB by precision and whether in channels_last."""
-    return {
-        (str(row.params["precision"]), bool(row.params.get("channels_last"))): number(row.median)
-        for row in known
-        if (row.metric, row.params["network"], row.params.get("stage")) == ("peak_memory", network, "precision")
-    }
+def _memory(known: Sequence[Measurement], network: str) -> dict[Combination | None, str]:
+    """The peak in MiB of each combination of the first group."""
+    peaks = select(known, _training_rows.BENCH, "peak_memory", network=network, stage="precision")
+    return {combination_of(row.params): number(row.median) for row in peaks}
 
 
 def _ranked(rates: Steps) -> list[tuple[Combination, Measurement]]:
@@ -193,7 +173,8 @@ def _ranked(rates: Steps) -> list[tuple[Combination, Measurement]]:
 
 
 def _name(combination: Combination) -> str:
-    return " ".join([combination.precision, *(flag for flag in _training_rows.FLAGS if getattr(combination, flag))])
+    flags = [name for name in combination.values if name in _training_rows.FLAGS]
+    return " ".join([precision_of(combination), *flags])
 
 
 def _milliseconds(row: Measurement) -> str:

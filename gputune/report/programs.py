@@ -15,8 +15,8 @@ from gputune.report import json
 from gputune.report.charts import Cell, Chart, Mark, Picture, number, ratio, ratio_mark
 from gputune.report.tables import console_of, draw, plain
 from gputune.resources.printable import quoted
-from gputune.trials.combination import Combination
-from gputune.trials.loading import WAITS
+from gputune.search.combination import Combination
+from gputune.trials.candidates import WAITS
 
 if TYPE_CHECKING:
     from gputune.trials.result import Tuned

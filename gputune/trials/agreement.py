@@ -11,10 +11,7 @@ from collections.abc import Iterator
 
 from gputune.live.orders import OutputsCompared
 from gputune.profile import Guard
-from gputune.trials.recorded import Precision
 
-LIMITS: dict[Precision, float] = {"ieee": 0.005, "tf32": 0.01, "bfloat16": 0.05}
-"""The relative error of an output, in the norm, that a precision explains; `ieee` allows for convolutions in TF32."""
 AGREEING = 0.999
 """The share of the clear rows in which the largest element must be the same."""
 AGREEING_LABELS = 0.95
@@ -23,8 +20,8 @@ CALLS = 20
 """So many calls are compared at the most."""
 
 
-def verdict(found: OutputsCompared, precision: Precision) -> Guard:
-    limit = LIMITS[precision]
+def verdict(found: OutputsCompared, limit: float) -> Guard:
+    """`limit` is the relative error of an output, in the norm, that the precision explains."""
     unknown, refused = next(_unknown(found, limit), None), next(_refused(found, limit), None)
     if refused is not None:
         return Guard(verdict="refused", steps=found.calls, reason=refused)

@@ -4,24 +4,21 @@ from collections.abc import Collection
 
 from gputune import knobs
 from gputune.advice.omp_threads import own as own_threads
+from gputune.benches.dataset import MOST_WORKERS, WAITING_FACTOR
 from gputune.facts import Facts
-from gputune.knobs import LEVELS, Numerics, Value, load, omp_threads
+from gputune.knobs import LEVELS, Need, Numerics, Value, load, names, omp_threads
+from gputune.knobs.dataloader_prefetch_factor import HELD, PREFETCH, SHARE
+from gputune.live.orders import LoaderDescribed
 from gputune.profile import Profile
+from gputune.search.traits import level as level_of
+from gputune.search.traits import traits
+from gputune.search.workers import per_cpu
 
-TRIED: dict[str, Value] = {
-    "matmul_precision": "tf32",
-    "amp_dtype": "bfloat16",
-    "channels_last": True,
-    "fused_optimizer": True,
-    "inference_mode": True,
-    "cudnn_benchmark": True,
-    "sdpa_backend": "flash",
-    "compile": True,
-    "dataloader_workers": 1,
-}
-"""The settings that can be switched between two steps, and the value that is tried of each beside torch's default. The
-number of workers is searched where a step waits for data."""
-OF_GPUS = ("matmul_precision", "cudnn_benchmark", "sdpa_backend")
+OF_PROGRAMS: frozenset[Need] = frozenset({"images", "attention", "training", "inference"})
+"""The needs that a program has or has not, whatever the machine."""
+
+WAITS = 0.05
+"""The share of its time that a step waits for data from which on the loader is tuned."""
 
 
 def candidates(
@@ -32,38 +29,34 @@ def candidates(
     A profile leaves out what it refused for another reason than speed: a format that the hardware lacks, or whose
     errors are too large.
     """
-    found = {
+    has = OF_PROGRAMS | _needs_met(facts, device)
+    chosen = {name: choice.value for name, choice in profile.settings.items()} if profile else {}
+    values = {name: traits(name).candidate for name in names() if not _refused(profile, name)}
+    values["omp_threads"] = _threads(facts, chosen.get("omp_threads"))
+    if "sdpa_backend" in values:
+        values["sdpa_backend"] = chosen.get("sdpa_backend") or values["sdpa_backend"]
+    return {
         name: value
-        for name, value in TRIED.items()
-        if (not only or name in only)
-        and LEVELS.index(load(name).NUMERICS) <= LEVELS.index(level)
-        and _works(facts, device, name)
-        and not _refused(profile, name)
+        for name, value in values.items()
+        if value is not None
+        and (not only or name in only)
+        and level_of(name) <= LEVELS.index(level)
+        and has.issuperset(traits(name).needs)
     }
-    threads = _threads(facts, profile) if device == "cpu" and LEVELS.index(level) >= LEVELS.index("rounding") else None
-    if threads and (not only or "omp_threads" in only):
-        found["omp_threads"] = threads
-    backend = profile.settings["sdpa_backend"].value if profile and "sdpa_backend" in profile.settings else None
-    if "sdpa_backend" in found and backend:
-        found["sdpa_backend"] = backend
-    return found
 
 
-def _works(facts: Facts, device: str, name: str) -> bool:
+def _needs_met(facts: Facts, device: str) -> set[str]:
     if device == "cpu":
-        return name not in OF_GPUS and (name != "amp_dtype" or facts.precision.cpu_bfloat16)
-    dtypes = {dtype for gpu in facts.gpus for dtype in gpu.tensor_core_dtypes}
-    needed = {"matmul_precision": "tf32", "amp_dtype": "bfloat16"}.get(name)
-    return needed is None or needed in dtypes
+        return {"cpu", "bfloat16"} if facts.precision.cpu_bfloat16 else {"cpu"}
+    return {"gpu"}.union(*(gpu.tensor_core_dtypes for gpu in facts.gpus))
 
 
-def _threads(facts: Facts, profile: Profile | None) -> int | None:
-    """The count of threads to try beside torch's own: the profile's, as many as there are CPUs where torch starts more,
-    or else half of it. None where the user has decided.
+def _threads(facts: Facts, chosen: Value) -> int | None:
+    """The number of threads to try beside torch's own: the profile's choice, as many as there are CPUs if torch starts
+    more, or else half of them. None if the user has decided.
     """
     if set(omp_threads.NAMES) & set(facts.environment):
         return None
-    chosen = profile.settings["omp_threads"].value if profile and "omp_threads" in profile.settings else None
     own, budget = own_threads(facts), facts.cpu.budget
     found = chosen if isinstance(chosen, int) else min(own // 2, budget) if own <= budget else budget
     return found if 1 <= found != own else None
@@ -75,3 +68,16 @@ def _refused(profile: Profile | None, name: str) -> bool:
     if choice is None or choice.unmeasured or choice.provisional or choice.gain is None or choice.interval is None:
         return False
     return knobs.is_default(load(name), choice.value) and choice.interval[0] > 1.03
+
+
+def most_workers(facts: Facts, loader: LoaderDescribed, ranks: int) -> int:
+    """The most workers that are tried in each of so many ranks of this machine: by CPUs, batches of an epoch, and the
+    batches that /dev/shm holds.
+    """
+    cpus = max(1, facts.cpu.budget // ranks)
+    most = min(MOST_WORKERS, round(max(WAITING_FACTOR, per_cpu(facts.cpu)) * cpus), loader.batches or MOST_WORKERS)
+    shm = facts.memory.shm_free_bytes
+    if shm is not None and loader.batch_bytes:
+        batches = SHARE * shm / loader.batch_bytes / ranks
+        most = min(most, int((batches - HELD) // PREFETCH))
+    return max(0, most)

@@ -9,11 +9,11 @@ from gputune.live.advice import Advice
 from gputune.live.orders import Done, Record, Recorded, TimeBlock
 from gputune.measurement import rounded
 from gputune.profile import Confirmation, Guard
+from gputune.search.combination import Combination
 from gputune.trials import guard
-from gputune.trials.combination import Combination
 from gputune.trials.job import Job
 from gputune.trials.measuring import BLOCK_SECONDS, COMPILE_SECONDS
-from gputune.trials.progress import Told
+from gputune.trials.progress import TuneProgress
 from gputune.trials.start import Start
 
 FP32_SHIFTS = (0, 1, 2)
@@ -23,7 +23,7 @@ TUNED_SHIFTS = (0, 1)
 class GuardRuns:
     """FP32 three times, once for all combinations, and each of these twice, with FP32's first two seeds."""
 
-    def __init__(self, *, start: Start, steps: int, told: Told, plain: Advice | None = None) -> None:
+    def __init__(self, *, start: Start, steps: int, told: TuneProgress, plain: Advice | None = None) -> None:
         """`plain` is what those in FP32 have, too: workers, with which a dataset draws other random numbers."""
         self._plain = plain
         self._start, self._steps, self._told = start, steps, told
@@ -37,10 +37,9 @@ class GuardRuns:
         if not self._fp32:
             self._fp32 = [self._recorded(self._plain, shift) for shift in FP32_SHIFTS]
         tuned = [self._recorded(advice, shift) for shift in TUNED_SHIFTS]
-        precision = combination.precision
-        found = guard.verdict(self._fp32, tuned, precision)
+        found = guard.verdict(self._fp32, tuned, combination.limits)
         if found.may_be_chance:
-            found = guard.verdict(self._fp32, tuned, precision, self._by_chance())
+            found = guard.verdict(self._fp32, tuned, combination.limits, self._by_chance())
         unchecked = dict.fromkeys(why for one in tuned for why in one.unchecked)
         words = [found.why, *(f"the optimizer's step was not compared ({why})" for why in unchecked)]
         return Guard(
@@ -82,7 +81,7 @@ class Timed:
     """The additional time of the first `FIRST_STEPS`, in which settings are put in and compiled."""
 
 
-def confirm(start: Start, advice: Advice, told: Told) -> Confirmation:
+def confirm(start: Start, advice: Advice, told: TuneProgress) -> Confirmation:
     """Time starts in turn, plain and with the result applied as `gputune apply` does. Raises RunFailed."""
     plain: list[Timed] = []
     tuned: list[Timed] = []

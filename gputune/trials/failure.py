@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gputune.live.loading import WORKERS
-from gputune.trials.combination import Combination
+from gputune.search.combination import WORKERS, Combination
 
 How = Literal[
     "raised", "recompiled", "memory", "ended", "silent", "never stepped", "nodes", "trains", "answers", "invalid"

@@ -26,8 +26,9 @@ from itertools import pairwise
 from statistics import fmean, stdev
 from typing import Literal
 
+from gputune.knobs import Limits
 from gputune.live.orders import Recorded
-from gputune.trials.recorded import LIMITS, Allowed, Precision, differences, norm_of, percent, typical
+from gputune.trials.recorded import allowed, differences, norm_of, percent, typical
 
 Outcome = Literal["accepted", "refused", "unknown"]
 
@@ -61,7 +62,7 @@ class Verdict:
 
 
 def verdict(
-    fp32: Sequence[Recorded], tuned: Sequence[Recorded], precision: Precision, by_chance: Recorded | None = None
+    fp32: Sequence[Recorded], tuned: Sequence[Recorded], limits: Limits, by_chance: Recorded | None = None
 ) -> Verdict:
     """Hold runs with the settings against runs in FP32, of which the first have the same seeds. `by_chance` is one more
     in FP32 with the seed of the first, in which dropout drew other numbers in the compared iteration.
@@ -73,8 +74,8 @@ def verdict(
     whys = [(why, False) for why in (*_no_numbers(tuned), *_steps(tuned))]
     unlike = next((why for plain, one in pairs for why in _unlike(plain, one)), None)
     if unlike is None:
-        allowed = Allowed(LIMITS[precision], fp32[0], by_chance)
-        whys += [why for plain, one in pairs for why in differences(plain, one, allowed)]
+        explained = allowed(limits, fp32[0], by_chance)
+        whys += [why for plain, one in pairs for why in differences(plain, one, explained)]
     whys += [(why, False) for why in outside]
     if whys:
         why, may_be_chance = whys[0]

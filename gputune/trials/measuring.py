@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from statistics import median
 
 from gputune.facts import busy
 from gputune.host import Host
-from gputune.knobs import Value
-from gputune.live.loading import WORKERS
 from gputune.live.orders import CompareOutputs, DescribeLoader, FindObstacles, Found, TimeBlock, TraceSteps
 from gputune.profile import Guard
+from gputune.search.arms import Block, Tried, agreed
+from gputune.search.budget import Budget
+from gputune.search.choice import gaining
+from gputune.search.combination import DEFAULT, WORKERS, Combination
+from gputune.search.search import Search
+from gputune.search.traits import traits
+from gputune.search.workers import fewest, sampled
+from gputune.search.workers import search as search_workers
 from gputune.trials import agreement
-from gputune.trials.choice import gaining
-from gputune.trials.combination import DEFAULT, Combination
+from gputune.trials.candidates import WAITS, most_workers
 from gputune.trials.failure import Attempts, RunFailed
 from gputune.trials.job import Job
-from gputune.trials.loading import WAITS, best_workers, most_workers
-from gputune.trials.measured import Block, Measured, Tried, Wanted, agreed
-from gputune.trials.progress import CALLS, MEASURING, Told
-from gputune.trials.search import Budget, Search
+from gputune.trials.measured import Measured, Wanted
+from gputune.trials.progress import CALLS, MEASURING, TuneProgress
 from gputune.trials.start import Start
 
 FIRST_SETTLE, SETTLE = 3, 1
@@ -37,11 +39,9 @@ LOADING_SECONDS = 30.0
 MOST_WAITED = 0.98
 """The largest share of a step that may count as waiting; the rest is the step's own time, of which a lower bound is
 needed to plan with."""
-OF_OTHERS = {True: ("inference_mode",), False: ("fused_optimizer",)}
-"""The settings that a program cannot have, by whether it trains."""
 
 
-def measure(start: Start, wanted: Wanted, *, host: Host, told: Told) -> Measured:
+def measure(start: Start, wanted: Wanted, *, host: Host, told: TuneProgress) -> Measured:
     """Raises RunFailed where the program gives no result with torch's defaults."""
     attempts = Attempts()
     for _ in range(MOST_STARTS):
@@ -68,7 +68,7 @@ def measure(start: Start, wanted: Wanted, *, host: Host, told: Told) -> Measured
 
 
 class _Session:
-    def __init__(self, job: Job, wanted: Wanted, attempts: Attempts, told: Told) -> None:
+    def __init__(self, job: Job, wanted: Wanted, attempts: Attempts, told: TuneProgress) -> None:
         self._job, self._attempts, self._told = job, attempts, told
         self._candidates, self._facts = dict(wanted.candidates), wanted.facts
         self._part = MEASURING
@@ -89,11 +89,11 @@ class _Session:
         self._part = MEASURING if found.trains else CALLS
         if not found.trains:
             self._told.is_guarded = False
-        for name in OF_OTHERS[found.trains]:
-            self._candidates.pop(name, None)
+        unmet = _unmet_needs(found)
+        unmet_by = {name: unmet.intersection(traits(name).needs) for name in self._candidates}
+        self._candidates = {n: v for n, v in self._candidates.items() if not unmet_by[n] & {"training", "inference"}}
         left = dict(self._job.ask(BLOCK_SECONDS, FindObstacles(candidates=self._candidates)).reasons)
-        able = {name: value for name, value in self._candidates.items() if name not in left}
-        able = _of_kinds(able, found)
+        able = {name: value for name, value in self._candidates.items() if name not in left and not unmet_by[name]}
         search = Search(
             measure=self._block, used=lambda: self.budget.share, left_out=self._attempts.left_out.__contains__
         )
@@ -102,7 +102,7 @@ class _Session:
         if loads and waits >= WAITS:
             search.start = self._loaded(search, DEFAULT, left)
         fed = search.start.workers and self._block(search.start).waited < WAITS
-        winner = search.best(able, images=found.images)
+        winner = search.best(able)
         if fed and self._block(winner).waited >= WAITS:
             winner = self._loaded(search, winner, left)  # whose steps want their batches sooner
             search.start = winner.only(WORKERS)
@@ -122,11 +122,12 @@ class _Session:
         )  # fmt: skip
 
     def _agreed(self, combination: Combination) -> Guard:
-        self.current, precision = combination, combination.precision
+        self.current, explained = combination, combination.limits.outputs
         self._told.searching("comparing outputs", str(combination))
-        values, explained = combination.minus(WORKERS).values, agreement.LIMITS[precision]
-        order = CompareOutputs(values=values, calls=self._compared_calls, explained=explained)
-        return agreement.verdict(self._job.ask(COMPILE_SECONDS, order), precision)
+        order = CompareOutputs(
+            values=combination.minus(WORKERS).values, calls=self._compared_calls, explained=explained
+        )
+        return agreement.verdict(self._job.ask(COMPILE_SECONDS, order), explained)
 
     def _loaded(self, search: Search, base: Combination, left: dict[str, str]) -> Combination:
         """The combination with the number of workers that its steps want, which is found apart from the search."""
@@ -152,10 +153,8 @@ class _Session:
             return arm.samples[-1]
 
         late, share = begun + LOADING_SECONDS, (budget.most or math.inf) / 2
-        workers = best_workers(
-            rate, most, enough, loader.batches,
-            over=lambda: budget.seconds > late or budget.used - used > share,
-        )  # fmt: skip
+        plan = search_workers(most, enough, loader.batches)
+        workers = fewest(sampled(plan, rate, lambda: budget.seconds > late or budget.used - used > share), enough)
         search.tried += [tried[count] for count in sorted(tried)]
         budget.apart += budget.seconds - begun
         if budget.most is None:
@@ -165,7 +164,7 @@ class _Session:
     def _block(self, combination: Combination) -> Block:
         self.current, budget = combination, self.budget
         first = combination not in self._seen
-        compiles = first and "compile" in combination.values
+        compiles = first and combination.is_compiled
         workers = combination.workers
         plain = combination.minus(WORKERS)
         steps = max(budget.steps(combination), workers or 0)  # a whole round of them
@@ -210,10 +209,7 @@ class _Session:
         return max(BLOCK_SECONDS, 10 * steps * max(self.budget.step_seconds.values(), default=0.0))
 
 
-def _of_kinds(candidates: Mapping[str, Value], found: Found) -> dict[str, Value]:
-    able = dict(candidates)
-    if not found.images:
-        able.pop("cudnn_benchmark", None)
-    if "transformer" not in found.families:
-        able.pop("sdpa_backend", None)
-    return able
+def _unmet_needs(found: Found) -> set[str]:
+    trains, attends = found.trains, "transformer" in found.families
+    met = {"training": trains, "inference": not trains, "images": found.images, "attention": attends}
+    return {need for need, is_met in met.items() if not is_met}

@@ -13,7 +13,7 @@ GUARDING, CONFIRMING = "guarding the loss", "confirming in whole starts"
 
 
 @dataclass(kw_only=True)
-class Told:
+class TuneProgress:
     """Numbers the parts of a tune: the search, the guard if there is one, and the confirmation."""
 
     tell: Callable[[Progress], None]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from statistics import fmean
-from typing import Literal
 
+from gputune.knobs import Limits
 from gputune.live.orders import Gradient, Recorded
 
 
@@ -38,31 +37,6 @@ def distance(old: Gradient, new: Gradient) -> float:
     return math.sqrt(sum((a - b) ** 2 for a, b in zip(old.sketch, new.sketch, strict=True)))
 
 
-Precision = Literal["ieee", "tf32", "bfloat16"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """The relative differences that a precision explains."""
-
-    loss: float
-    gradients: float
-    """The difference of all gradients together, in the norm."""
-    along: float
-    """The difference of the gradients' part in the direction of FP32's: rounding errors point anywhere, a wrong factor
-    does not."""
-    parameter: float
-    """The difference of one parameter's gradient, where it has a considerable share of all."""
-
-
-LIMITS: dict[Precision, Limits] = {
-    "ieee": Limits(loss=0.005, gradients=0.05, along=0.01, parameter=0.15),
-    "tf32": Limits(loss=0.01, gradients=0.08, along=0.02, parameter=0.25),
-    "bfloat16": Limits(loss=0.02, gradients=0.50, along=0.10, parameter=0.75),
-}
-"""FP32 convolutions run in TF32 by torch's default, so `ieee` allows for that. In bfloat16 the sound programs of
-tests/trials/guard_cases.py show 0.0013, 0.10, 0.012 and 0.17 at the most, where there is no dropout; a ResNet-18 with a
-batch of four, in which each layer's normalisation adds to the error, showed 0.33 of all gradients together."""
 CONSIDERABLE, NOTICEABLE = 0.05, 0.01
 """The share of the norm of all gradients from which a parameter's own difference counts, and its vanishing."""
 VANISHED = 0.05
@@ -71,55 +45,45 @@ AS_BY_CHANCE = 2.0
 the loss. One draw tells that of others within a factor of 1.7 where the network and the batch are small."""
 
 
-class Allowed:
-    """The differences that are accepted: those that the precision explains, or those that other random numbers of
-    dropout make in FP32 itself.
+def allowed(limits: Limits, plain: Recorded, by_chance: Recorded | None) -> Limits:
+    """The differences that the precision explains, or more if other random numbers of dropout make FP32's own gradients
+    differ by more than a GPU's order of additions does. One parameter then tells nothing, nor does a direction.
     """
-
-    def __init__(self, limits: Limits, plain: Recorded, by_chance: Recorded | None) -> None:
-        self.limits = limits
-        self.gradients, self.loss = limits.gradients, limits.loss
-        chance = error_of(plain, by_chance) if by_chance else 0.0
-        self.by_chance = chance > limits.along
-        """Whether FP32's gradients themselves are another each time, beyond what a GPU's order of additions makes."""
-        if self.by_chance:
-            self.gradients = max(limits.gradients, AS_BY_CHANCE * chance)
-            self.loss = max(limits.loss, chance)
+    chance = error_of(plain, by_chance) if by_chance else 0.0
+    if not chance > limits.along:
+        return limits
+    gradients = max(limits.gradients, AS_BY_CHANCE * chance)
+    return Limits(loss=max(limits.loss, chance), gradients=gradients, along=math.inf, parameter=math.inf)
 
 
-def differences(plain: Recorded, tuned: Recorded, allowed: Allowed) -> Iterator[tuple[str, bool]]:
+def differences(plain: Recorded, tuned: Recorded, limits: Limits) -> Iterator[tuple[str, bool]]:
     """What differs by more than is allowed, and whether other random numbers of dropout may be the cause."""
     before, after = plain.loss or 0.0, tuned.loss or 0.0
-    if not abs(after - before) <= allowed.loss * max(abs(before), typical(plain)):
+    if not abs(after - before) <= limits.loss * max(abs(before), typical(plain)):
         yield f"the loss of one batch at equal weights is {after:.4g} instead of {before:.4g}", True
     if len(plain.gradients) != len(tuned.gradients):
-        yield (
-            f"{len(tuned.gradients)} parameters have gradients at equal weights instead of {len(plain.gradients)}",
-            False,
-        )
+        counts = f"{len(tuned.gradients)} parameters have gradients at equal weights instead of {len(plain.gradients)}"
+        yield counts, False
         return
     error = error_of(plain, tuned)
-    if not error <= allowed.gradients:
-        differs = f"differ by {percent(error)} %, and the precision explains {percent(allowed.limits.gradients)} %"
+    if not error <= limits.gradients:
+        differs = f"differ by {percent(error)} % instead of at most {percent(limits.gradients)} %"
         yield f"the gradients of one batch at equal weights {differs}", True
     along = along_of(plain, tuned, error)
-    if not abs(along - 1) <= allowed.limits.along and not allowed.by_chance:
+    if not abs(along - 1) <= limits.along:
         yield f"the gradients of one batch at equal weights are {along:.4g} times FP32's", True
-    yield from _of_parameters(plain, tuned, allowed)
+    yield from _of_parameters(plain, tuned, limits.parameter)
 
 
-def _of_parameters(plain: Recorded, tuned: Recorded, allowed: Allowed) -> Iterator[tuple[str, bool]]:
-    whole, limit = norm_of(plain), allowed.limits.parameter
+def _of_parameters(plain: Recorded, tuned: Recorded, limit: float) -> Iterator[tuple[str, bool]]:
+    whole = norm_of(plain)
     for place, (old, new) in enumerate(zip(plain.gradients, tuned.gradients, strict=True)):
         if old.norm > NOTICEABLE * whole and not new.norm >= VANISHED * old.norm:
             yield f"the gradient of parameter {place} vanishes", False
         own = distance(old, new) / old.norm if old.norm else 0.0
-        if old.norm > CONSIDERABLE * whole and not own <= limit and not allowed.by_chance:
-            explained = f"the precision explains {percent(limit)} %"
-            yield (
-                f"the gradient of parameter {place} differs by {percent(own)} % at equal weights, and {explained}",
-                True,
-            )
+        if old.norm > CONSIDERABLE * whole and not own <= limit:
+            differs = f"differs by {percent(own)} % at equal weights instead of at most {percent(limit)} %"
+            yield f"the gradient of parameter {place} {differs}", True
 
 
 def percent(share: float) -> str:

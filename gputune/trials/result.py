@@ -14,9 +14,10 @@ from gputune.measurement import LEAST_GAIN, MORE_LOOKS, Comparison, Measurement,
 from gputune.probing import recommending
 from gputune.profile import Guard, Profile, Program, fingerprint, now
 from gputune.profile.document import MOST_DIMENSIONS, MOST_MODELS, MOST_SHAPES
-from gputune.trials.choice import by_level, choice, gain, gaining, greedy
-from gputune.trials.combination import DEFAULT, Combination
-from gputune.trials.measured import Measured, Tried
+from gputune.search.arms import Tried
+from gputune.search.choice import best_by_level, choice, gaining, uses_more_memory
+from gputune.search.combination import DEFAULT, Combination
+from gputune.trials.measured import Measured
 
 BENCH = "tune"
 MIB = 1 << 20
@@ -59,7 +60,7 @@ def seeming(measured: Measured) -> tuple[Combination, float] | None:
     """
     default = default_of(measured)
     best = max(measured.arms, key=lambda arm: arm.rate)
-    found = gain(best, default)
+    found = best.against(default)
     ratio = best.rate / default.rate if default.rate else 0.0
     certain = found is not None and found.verdict != "undecided"
     return None if certain or ratio <= LEAST_GAIN else (best.combination, ratio)
@@ -77,7 +78,7 @@ def tuned(
     combination = found[0].combination if found else DEFAULT
     # No other arm of the last comparison counts for any level.
     accepted = [arm for arm in measured.arms if set(arm.combination.items) <= set(combination.items)]
-    levels = {level: one.values for level, one in by_level(accepted) if one != DEFAULT}
+    levels = {level: one.values for level, one in best_by_level(accepted) if one != DEFAULT}
     left = [Gap(fact=name, reason=why) for name, why in measured.left.items()]
     failed = [Gap(fact=name, reason=why, cause="exited") for name, why in measured.failed.items()]
     program = Program(
@@ -94,7 +95,7 @@ def tuned(
         guard=guard,
         gaps=(*left, *failed),
     )
-    more = greedy(found[0], default.peak_bytes) if found else False
+    more = uses_more_memory(found[0], default.peak_bytes) if found else False
     memory = (found[0].peak_bytes or 0) / (default.peak_bytes or 1) if found and more else None
     unmeasured = recommending.profile_of(machine, (), device, created=program.created)
     return Tuned(

@@ -20,14 +20,15 @@ from gputune.measurement import BY_FAR, Comparison
 from gputune.probing.plan import device_of
 from gputune.profile import Guard, Profile
 from gputune.progress import Progress
+from gputune.search.arms import Tried
+from gputune.search.combination import Combination
 from gputune.trials import agreement
 from gputune.trials.candidates import candidates
 from gputune.trials.checking import GuardRuns, confirm
-from gputune.trials.combination import Combination
 from gputune.trials.failure import RunFailed
-from gputune.trials.measured import Measured, Tried, Wanted
+from gputune.trials.measured import Measured, Wanted
 from gputune.trials.measuring import measure
-from gputune.trials.progress import Told
+from gputune.trials.progress import TuneProgress
 from gputune.trials.result import Tuned, ranking, tuned
 from gputune.trials.start import Start
 
@@ -62,7 +63,7 @@ def tune(request: Request, log: IO[bytes], *, host: Host, progress: Tell) -> Tun
 
     Raises MeasureError where nothing can be measured, since the program does not run or takes no step.
     """
-    told = Told(tell=progress, is_guarded=bool(request.guard_steps))
+    told = TuneProgress(tell=progress, is_guarded=bool(request.guard_steps))
     told.reading()
     machine = facts.read(host, variables=checks.variables())
     with temporary_folder() as folder:
@@ -85,7 +86,7 @@ def _remedy(failure: RunFailed, log: IO[bytes]) -> str:
 
 
 class _Tune:
-    def __init__(self, request: Request, start: Start, machine: Facts, told: Told) -> None:
+    def __init__(self, request: Request, start: Start, machine: Facts, told: TuneProgress) -> None:
         self._request, self._start, self._machine, self._told = request, start, machine, told
         self._device = device_of(machine, "auto")
         self._kind = self._device.partition(":")[0]

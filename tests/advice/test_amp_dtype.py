@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from making import final_losses, precisions, row, steps
+from making import final_losses, precisions, row, steps, steps_with
 from recorded import facts_of
 
 from gputune.advice._evidence import NOT_MEASURED
-from gputune.advice._training_rows import Combination
+from gputune.advice._training_rows import with_precision
 from gputune.advice.amp_dtype import of_family, recommend
 
 H200 = facts_of()
@@ -42,11 +42,11 @@ class TestOfFamily:
         assert choice.reason.startswith("no gain: its steps in bfloat16 ran 0.8 times")
 
     def test_the_gain_is_that_of_the_precision_alone(self) -> None:
-        formats = [Combination(), Combination(channels_last=True)]
+        formats = [steps_with(), steps_with(channels_last=True)]
         rows = steps(
             "convnet",
             {
-                replace(one, precision=precision): rate * (1.5 if one.channels_last else 1.0)
+                with_precision(one, precision): rate * (1.5 if "channels_last" in one else 1.0)
                 for one in formats
                 for precision, rate in (("float32", 90.0), ("tf32", 100.0), ("bfloat16", 200.0))
             },

@@ -5,10 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from making import final_losses, precisions, row, steps
+from making import final_losses, precisions, row, steps, steps_with
 from recorded import facts_of
 
-from gputune.advice._training_rows import Combination
 from gputune.advice.channels_last import of_family, recommend
 
 H200 = facts_of()
@@ -70,8 +69,8 @@ def test_steps_too_few_to_tell_leave_it_to_the_convolutions() -> None:
 
 
 def convnet(last: float, first: float, precision: str = "bfloat16") -> list[Any]:
-    plain = Combination(precision=precision)
-    return steps("convnet", {plain: first, replace(plain, channels_last=True): last})
+    plain = steps_with(precision)
+    return steps("convnet", {plain: first, plain.plus("channels_last", True): last})
 
 
 def test_the_steps_of_a_convnet_come_before_convolutions() -> None:

@@ -4,16 +4,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from making import precisions, row, steps
+from making import precisions, row, steps, steps_with
 from recorded import facts_of
 
 from gputune.advice._evidence import NOT_MEASURED
-from gputune.advice._training_rows import Combination
 from gputune.advice.compile import of_family, recommend
 
 H200 = facts_of()
-EAGER = Combination(precision="bfloat16")
-COMPILED = replace(EAGER, compiled=True)
+EAGER = steps_with("bfloat16")
+COMPILED = EAGER.plus("compile", True)
 
 
 def measured(network: str, compiled: float, eager: float = 6400.0) -> list[Any]:
@@ -43,13 +42,14 @@ def test_what_does_not_pay_says_what_it_took_and_no_more() -> None:
 
 
 def test_it_is_told_beside_the_other_options_that_were_chosen() -> None:
-    rates = {EAGER: 100.0, COMPILED: 150.0, replace(EAGER, fused=True): 120.0, replace(COMPILED, fused=True): 180.0}
+    fused, both = (one.plus("fused_optimizer", True) for one in (EAGER, COMPILED))
+    rates = {EAGER: 100.0, COMPILED: 150.0, fused: 120.0, both: 180.0}
     choice = of_family(H200, precisions("mlp", bfloat16=100.0) + steps("mlp", rates, "options"), "mlp")
     assert (choice.value, choice.gain) == (True, pytest.approx(1.5))
 
 
 def test_a_compiler_that_worked_only_with_another_option_cannot_be_told() -> None:
-    rates = {EAGER: 100.0, replace(COMPILED, fused=True): 180.0}
+    rates = {EAGER: 100.0, COMPILED.plus("fused_optimizer", True): 180.0}
     choice = of_family(H200, precisions("mlp", bfloat16=100.0) + steps("mlp", rates, "options"), "mlp")
     assert choice is None
 

@@ -3,11 +3,10 @@
 from typing import Any
 
 import pytest
-from making import row, steps
+from making import row, steps, steps_with
 from recorded import facts_of
 
 from gputune.advice._training import best
-from gputune.advice._training_rows import Combination
 from gputune.advice.cudnn_benchmark import recommend
 
 H200 = facts_of()
@@ -15,7 +14,7 @@ H200 = facts_of()
 
 def convnet(on: float, off: float, memory: float | None = 1.02) -> list[Any]:
     chosen = {"precision": "bfloat16", "channels_last": True}
-    rates = {Combination(**chosen, cudnn_benchmark=True): on, Combination(**chosen): off}
+    rates = {steps_with(**chosen, cudnn_benchmark=True): on, steps_with(**chosen): off}
     taken = row("training_step", "search_time", 0.75, network="convnet", stage="options")
     peaks = [
         row("training_step", "peak_memory", mebibytes, network="convnet", stage="options", **searching)
@@ -44,7 +43,7 @@ def test_it_must_gain_a_tenth_with_its_memory_looked_at(rows: list[Any], why: st
     choice = recommend(H200, rows)
     assert choice.value is False
     assert choice.reason.startswith(why)
-    assert best(rows, "convnet") == Combination(precision="bfloat16", channels_last=True)
+    assert best(rows, "convnet") == steps_with("bfloat16", channels_last=True)
 
 
 def test_steps_that_gain_nothing_keep_torchs_default() -> None:

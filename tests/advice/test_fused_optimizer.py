@@ -4,21 +4,22 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from making import precisions, steps
+from making import precisions, steps, steps_with
 from recorded import facts_of
 
 from gputune.advice import _training
 from gputune.advice import compile as compile_setting
 from gputune.advice._evidence import TOO_FEW
-from gputune.advice._training_rows import Combination
 from gputune.advice.fused_optimizer import of_family, recommend
 
 H200 = facts_of()
-TF32 = Combination(precision="tf32")
+TF32 = steps_with("tf32")
+FUSED, COMPILED = TF32.plus("fused_optimizer", True), TF32.plus("compile", True)
+BOTH = COMPILED.plus("fused_optimizer", True)
 
 
 def measured(network: str, fused: float, foreach: float = 100.0) -> list[Any]:
-    rates = {TF32: foreach, replace(TF32, fused=True): fused}
+    rates = {TF32: foreach, FUSED: fused}
     return precisions(network, tf32=foreach) + steps(network, rates, "options")
 
 
@@ -33,7 +34,7 @@ def test_a_gain_over_all_networks() -> None:
 def uncertain(rows: list[Any], network: str) -> list[Any]:
     return [
         replace(one, samples=tuple(sample * (0.8 + 0.1 * (n * 3 % 5)) for n, sample in enumerate(one.samples)))
-        if one.params["network"] == network and "fused" in one.params
+        if one.params["network"] == network and "fused_optimizer" in one.params
         else one
         for one in rows
     ]
@@ -82,20 +83,28 @@ def test_or_by_more_than_3_percent_even_if_that_is_not_certain(mlp: float, value
 
 
 def test_which_makes_it_a_part_of_the_one_combination_that_the_network_gets() -> None:
-    compiled = replace(TF32, compiled=True)
-    rates = {TF32: 100.0, replace(TF32, fused=True): 102.5, compiled: 110.0, replace(compiled, fused=True): 110.2}
+    rates = {
+        TF32: 100.0,
+        FUSED: 102.5,
+        COMPILED: 110.0,
+        BOTH: 110.2,
+    }
     convnet = precisions("convnet", tf32=100.0) + steps("convnet", rates, "options")
-    assert _training.best(convnet, "convnet") == compiled
+    assert _training.best(convnet, "convnet") == COMPILED
     rows = convnet + measured("transformer", 140.0)
-    assert _training.best(rows, "convnet") == replace(compiled, fused=True)
+    assert _training.best(rows, "convnet") == BOTH
     option = compile_setting.of_family(H200, rows, "convnet")
     assert option is not None
     assert option.gain == pytest.approx(110.2 / 102.5, rel=0.001), "both with the fused optimizer"
 
 
 def test_a_network_is_named_as_slower_only_where_its_own_choice_is_another() -> None:
-    compiled = replace(TF32, compiled=True)
-    rates = {TF32: 100.0, replace(TF32, fused=True): 98.0, compiled: 120.0, replace(compiled, fused=True): 121.0}
+    rates = {
+        TF32: 100.0,
+        FUSED: 98.0,
+        COMPILED: 120.0,
+        BOTH: 121.0,
+    }
     convnet = precisions("convnet", tf32=100.0) + steps("convnet", rates, "options")
     rows = convnet + measured("transformer", 140.0)
     own = of_family(H200, rows, "convnet")
@@ -115,7 +124,7 @@ def test_not_measured() -> None:
     assert recommend(H200, measured("mlp", 120.0)[:-1]).value is False
     assert of_family(H200, measured("mlp", 120.0)[:-1], "mlp") is None
     assert of_family(H200, measured("mlp", 120.0), "convnet") is None
-    only_fused = precisions("mlp", tf32=100.0) + steps("mlp", {replace(TF32, fused=True): 200.0}, "options")
+    only_fused = precisions("mlp", tf32=100.0) + steps("mlp", {FUSED: 200.0}, "options")
     assert of_family(H200, only_fused, "mlp") is None
 
 

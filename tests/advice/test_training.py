@@ -6,20 +6,23 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from making import final_loss, final_losses, precisions, row, steps
+from making import final_loss, final_losses, precisions, row, steps, steps_with
 
 from gputune.advice import _training, _training_rows
 from gputune.advice._evidence import beats
 from gputune.advice._training import best, choice_everywhere, first_best, option
-from gputune.advice._training_rows import Combination, families, refusals
+from gputune.advice._training_rows import families, refusals, with_precision
+from gputune.search.choice import plainness
+from gputune.search.combination import Combination
 
-PLAIN = Combination()
-TF32, BFLOAT16, FLOAT16 = (Combination(precision=name) for name in ("tf32", "bfloat16", "float16"))
-FUSED, COMPILED, BOTH = Combination(fused=True), Combination(compiled=True), Combination(fused=True, compiled=True)
+PLAIN = steps_with()
+TF32, BFLOAT16, FLOAT16 = (steps_with(name) for name in ("tf32", "bfloat16", "float16"))
+FUSED, COMPILED = steps_with(fused_optimizer=True), steps_with(compile=True)
+BOTH = FUSED.plus("compile", True)
 
 combinations = st.builds(
-    Combination,
-    precision=st.sampled_from(_training_rows.PRECISIONS),
+    steps_with,
+    precision=st.sampled_from(list(_training_rows.PRECISIONS)),
     **{flag: st.booleans() for flag in _training_rows.FLAGS},
 )
 
@@ -29,8 +32,8 @@ def chosen(rates: dict[Combination, float], stage: str = "precision") -> Combina
 
 
 class TestTheRule:
-    LAST = replace(PLAIN, channels_last=True)
-    MIXED_LAST = replace(BFLOAT16, channels_last=True)
+    LAST = PLAIN.plus("channels_last", True)
+    MIXED_LAST = BFLOAT16.plus("channels_last", True)
 
     @pytest.mark.parametrize(
         ("rates", "best"),
@@ -53,7 +56,7 @@ class TestTheRule:
             ({PLAIN: 100.0, FUSED: 110.0, COMPILED: 120.0}, COMPILED),
         ],
     )
-    def test_the_simplest_that_none_gains_over(self, rates: dict[Combination, float], best: Combination) -> None:
+    def test_the_plainest_that_none_gains_over(self, rates: dict[Combination, float], best: Combination) -> None:
         assert chosen(rates) == best
 
     def test_what_scatters_too_much_to_tell_changes_nothing(self) -> None:
@@ -71,8 +74,8 @@ class TestTheRule:
         rows = _training_rows.steps(steps("mlp", rates), "mlp", "precision")
         found = _training.best_of(rows)
         assert found is not None
-        default = min(rows, key=lambda one: one.simplicity)
-        exact = [one for one in rows if one.precision not in _training_rows.MIXED]
+        default = min(rows, key=plainness)
+        exact = [one for one in rows if one.level != "mixed"]
         alike = exact if found in exact else [one for one in rows if one not in exact]
         assert max(rows[one].median for one in alike) <= 1.031 * rows[found].median
         among_all = (
@@ -90,23 +93,37 @@ class TestTheRule:
     def test_however_samples_scatter_it_is_the_default_or_gains_over_it(self, samples: Any) -> None:
         made = steps("mlp", dict.fromkeys(samples, 1.0))
         rows = {one: replace(made[number], samples=tuple(samples[one])) for number, one in enumerate(samples)}
-        found, default = _training.best_of(rows), min(rows, key=lambda one: one.simplicity)
+        found, default = _training.best_of(rows), min(rows, key=plainness)
         assert found is not None
         assert found == default or beats(rows[found], rows[default])
 
-    def test_what_is_not_certainly_slower_than_the_fastest_is_taken_for_its_simplicity(self) -> None:
+    def test_what_is_not_certainly_slower_than_the_fastest_is_taken_for_its_plainness(self) -> None:
         plain, tf32, fast = steps("mlp", {PLAIN: 100.0, TF32: 300.0, BFLOAT16: 310.0})
         wild = replace(fast, samples=tuple(380.0 if number % 3 else 250.0 for number in range(12)))
         assert wild.median > tf32.median
         assert first_best([plain, tf32, wild], "mlp") == TF32
         assert first_best([plain, tf32, replace(fast, samples=(380.0,) * 12)], "mlp") == BFLOAT16
 
-    @given(one=combinations, other=combinations)
-    def test_simplicity_orders_combinations_and_params_hold_them(self, one: Combination, other: Combination) -> None:
-        assert (one.simplicity == other.simplicity) == (one == other)
-        assert PLAIN.simplicity <= one.simplicity
-        (row,) = steps("mlp", {one: 1.0})
+    @given(one=combinations)
+    def test_a_row_holds_its_combination(self, one: Combination) -> None:
+        assert plainness(PLAIN) <= plainness(one)
+        [row] = steps("mlp", {one: 1.0})
         assert list(_training_rows.steps([row], "mlp", "precision")) == [one]
+
+    @pytest.mark.parametrize(
+        ("params", "read"),
+        [
+            ({"precision": "float32"}, PLAIN),
+            ({"precision": "tf32", "fused": True, "compiled": True}, TF32.with_all(BOTH.values)),
+            ({"precision": "bfloat16", "channels_last": True}, MIXED_LAST),
+            ({"precision": "int3"}, None),
+            ({}, PLAIN),
+            ({"matmul_precision": "tf32", "amp_dtype": "float16", "compile": False}, FLOAT16),
+            ({"matmul_precision": "tf32", "amp_dtype": "float8"}, None),
+        ],
+    )
+    def test_rows_are_read_by_the_settings_names_and_by_older_ones(self, params: Any, read: Any) -> None:
+        assert _training_rows.combination_of({"network": "mlp", **params}) == read
 
 
 class TestTheGuard:
@@ -184,7 +201,7 @@ class TestOptions:
     def test_the_second_group_decides_where_it_was_measured(self) -> None:
         rows = precisions("mlp", float32=100.0, tf32=200.0)
         assert best(rows, "mlp") == TF32
-        fused = replace(TF32, fused=True)
+        fused = TF32.plus("fused_optimizer", True)
         assert best(rows + steps("mlp", {TF32: 200.0, fused: 220.0}, "options"), "mlp") == fused
 
     @pytest.mark.parametrize(
@@ -196,14 +213,14 @@ class TestOptions:
         ids=["beside the other options that were chosen", "one that does not pay"],
     )
     def test_a_flag_is_told_with_its_gain(self, rates: dict[Combination, float], on: bool, ratio: float) -> None:
-        chosen, gain = option(steps("mlp", rates, "options"), "mlp", "fused") or (None, None)
+        chosen, gain = option(steps("mlp", rates, "options"), "mlp", "fused_optimizer") or (None, None)
         assert chosen is on
         assert gain is not None
         assert gain.ratio == pytest.approx(ratio)
 
     def test_the_memory_format_belongs_to_the_first_group_and_skips_what_was_refused(self) -> None:
-        last = replace(PLAIN, channels_last=True)
-        fast, faster = (replace(one, precision="bfloat16") for one in (PLAIN, last))
+        last = PLAIN.plus("channels_last", True)
+        fast, faster = (with_precision(one, "bfloat16") for one in (PLAIN, last))
         rows = steps("convnet", {PLAIN: 100.0, last: 90.0, fast: 200.0, faster: 300.0})
         assert option(rows, "convnet", "channels_last") == (True, rows[3].against(rows[2]))
         refused = final_losses("convnet", 1.0, 1.1, 0.9, bfloat16=1.5)
@@ -211,21 +228,21 @@ class TestOptions:
 
     def test_of_a_flag_that_was_not_measured_there_is_nothing_to_tell(self) -> None:
         rows = precisions("mlp", float32=100.0) + steps("mlp", {PLAIN: 100.0, FUSED: 120.0}, "options")
-        assert option(rows, "mlp", "compiled") is None
+        assert option(rows, "mlp", "compile") is None
         assert option(rows, "mlp", "channels_last") is None
-        assert option(rows, "transformer", "fused") is None
+        assert option(rows, "transformer", "fused_optimizer") is None
 
     def test_over_all_networks_a_flag_is_taken_alone(self) -> None:
         rows = [
             *precisions("mlp", float32=100.0), *steps("mlp", {PLAIN: 100.0, FUSED: 90.0, BOTH: 500.0}, "options"),
             *precisions("recurrent", tf32=7.0),
-            *steps("recurrent", {TF32: 7.0, replace(TF32, fused=True): 14.0}, "options"),
+            *steps("recurrent", {TF32: 7.0, TF32.plus("fused_optimizer", True): 14.0}, "options"),
             *precisions("convnet", float32=50.0),
         ]  # fmt: skip
-        choice, slower = choice_everywhere(rows, "fused", "steps of {}")
+        choice, slower = choice_everywhere(rows, "fused_optimizer", "steps of {}")
         assert choice.reason.startswith("steps of mlp, recurrent ran 1.34 times")
         assert (choice.gain, slower) == (pytest.approx((0.9 * 2) ** 0.5, rel=0.001), ["mlp"])
-        not_measured, _ = choice_everywhere(rows, "compiled", "steps of {}")
+        not_measured, _ = choice_everywhere(rows, "compile", "steps of {}")
         assert (not_measured.value, not_measured.gain) == (False, None)
 
     def test_families_are_the_networks_whose_steps_were_measured(self) -> None:

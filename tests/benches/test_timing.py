@@ -1,4 +1,4 @@
-"""Arms are timed in calibrated blocks, in the rounds of `gputune.rounds`, and no longer than they may be."""
+"""Arms are timed in calibrated blocks, in the rounds of `gputune.search.rounds`, and no longer than they may be."""
 
 import pytest
 from loaded import on_cpu
@@ -6,7 +6,7 @@ from loaded import on_cpu
 from gputune.benches import _timing
 from gputune.benches._timing import Arm, Metric, in_turn, interleave, or_gap, race, shared_out
 from gputune.facts.gap import Gap
-from gputune.rounds import against_first
+from gputune.search.rounds import against_first
 
 
 class Clock:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 from loaded import on_cpu, sorted_out
+from making import steps_with
 from recorded import facts_of
 
 from gputune.advice import _training, _training_rows
-from gputune.advice._training_rows import Combination
 from gputune.bench_process import Context
 from gputune.benches import _training_groups, training_step
 from gputune.benches._networks import NETWORKS, Size
@@ -71,7 +71,7 @@ def test_in_the_standard_budget_three_networks_in_two_groups(small: Callable[...
     assert networks == ["mlp", "convnet", "transformer"]
     assert {(row.bench, row.metric, row.unit) for row in rows} == {("training_step", "throughput", "samples/s")}
     assert {row.params["stage"] for row in rows} == {"precision", "options"}
-    assert not any("compiled" in row.params or "cudnn_benchmark" in row.params for row in rows)
+    assert not any("compile" in row.params or "cudnn_benchmark" in row.params for row in rows)
     for name in networks:
         size = TINY[str(name)]
         assert {row.params["batch"] for row in rows if row.params["network"] == name} == {size.batch}
@@ -84,12 +84,12 @@ def test_each_precision_in_each_format_and_each_option_on_the_best_of_them(small
     rows, _ = measured()
     for name, formats in (("mlp", {False}), ("convnet", {False, True})):
         first, second = (_training_rows.steps(rows, name, stage) for stage in ("precision", "options"))
-        assert {(one.precision, one.channels_last) for one in first} == {
+        assert {(_training_rows.precision_of(one), "channels_last" in one) for one in first} == {
             (dtype, last) for dtype in dtypes for last in formats
         }
         best = _training.first_best(rows, name)
         assert best is not None
-        assert set(second) == {best, replace(best, fused=True)}
+        assert set(second) == {best, best.plus("fused_optimizer", True)}
 
 
 @pytest.mark.slow
@@ -144,7 +144,7 @@ def test_mixed_precision_in_which_no_step_runs_is_a_gap_and_the_rest_is_measured
     rows, gaps = measured(budget, replace(FACTS, precision=replace(FACTS.precision, cpu_bfloat16=True)))
     reason = "a step in bfloat16 failed: could not create a primitive descriptor"
     assert gaps == [Gap(fact="bench.training_step.mlp", reason=reason)]
-    assert {row.params["precision"] for row in rows} == {"float32"}
+    assert not any("amp_dtype" in row.params for row in rows)
     assert {"precision", "options"} <= {row.params["stage"] for row in rows}
 
 
@@ -185,7 +185,7 @@ def test_a_fused_optimizer_that_fails_is_a_gap_and_the_rest_is_measured(
             reason="the fused optimizer failed: `fused=True` requires all the params to be floating point",
         )
     ]
-    assert not any("fused" in row.params for row in rows)
+    assert not any("fused_optimizer" in row.params for row in rows)
     assert [row.params["stage"] for row in rows][-1] == "options"
 
 
@@ -203,7 +203,7 @@ class TestThorough:
         reason = "torch.compile failed: Dynamo is not supported on this Python"
         assert set(gaps) == {Gap(fact="bench.training_step.recurrent", reason=reason)}
         assert {row.params["stage"] for row in rows} == {"precision", "options"}
-        assert not any("compiled" in row.params for row in rows)
+        assert not any("compile" in row.params for row in rows)
 
     @pytest.mark.slow
     def test_what_compiles_is_measured_and_the_seconds_it_took(
@@ -214,8 +214,12 @@ class TestThorough:
         assert not gaps
         best = _training.first_best(rows, "mlp")
         assert best is not None
+        fused = best.plus("fused_optimizer", True)
         assert set(_training_rows.steps(rows, "mlp", "options")) == {
-            replace(best, fused=fused, compiled=compiled) for fused in (False, True) for compiled in (False, True)
+            best,
+            best.plus("compile", True),
+            fused,
+            fused.plus("compile", True),
         }
         (taken,) = [row for row in rows if row.metric == "compile_time"]
         assert taken.unit == "s"
@@ -236,8 +240,8 @@ def test_cudnns_search_is_tried_where_it_may_gain_in_the_thorough_budget_only(
     network: str, precision: str, budget: Any, searched: bool
 ) -> None:
     context = Context(device="cuda:0", facts=FACTS, seconds=1, budget=budget)
-    best = Combination(precision=precision, channels_last=network == "convnet")
+    best = steps_with(precision, channels_last=network == "convnet")
     bases = _training_groups.bases_of(context, network, best)
     assert bases[0] == best
-    assert any(base.cudnn_benchmark for base in bases) == searched
-    assert any(base.compiled for base in bases) == (budget == "thorough")
+    assert any("cudnn_benchmark" in base for base in bases) == searched
+    assert any("compile" in base for base in bases) == (budget == "thorough")

@@ -28,6 +28,7 @@ from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
 from gputune.profile import Profile, load
+from gputune.search.combination import DEFAULT, Combination
 
 DEVICE = "cuda:0"
 GRID = range(1024, 15 * 1024 + 1, 1024)
@@ -132,11 +133,11 @@ def _exhaustively(name: str, recommended: Any) -> dict[str, Any]:
     trainees: dict[Any, Any] = {}
     steps: dict[Any, Callable[[], Any]] = {}
     for one in _combinations(NETWORKS[name].images):
-        own = replace(one, fused=False, cudnn_benchmark=False)
+        own = one.minus("fused_optimizer", "cudnn_benchmark")
         set_flags(one)
         if own not in trainees:
             trainees[own] = Trainee(NETWORKS[name], NETWORKS[name].cuda, DEVICE, own)
-        steps[one] = trainees[own].stepper(fused=one.fused)[0]
+        steps[one] = trainees[own].stepper(fused="fused_optimizer" in one)[0]
         for _ in range(2):
             steps[one]()
 
@@ -146,7 +147,6 @@ def _exhaustively(name: str, recommended: Any) -> dict[str, Any]:
 
     medians = _in_turn({one: lambda one=one: rate(one) for one in steps})
     best = max(medians, key=lambda one: medians[one])
-    default = _training_rows.Combination()
     trainees.clear()
     steps.clear()
     gc.collect()
@@ -154,23 +154,20 @@ def _exhaustively(name: str, recommended: Any) -> dict[str, Any]:
     torch.cuda.empty_cache()
     return {
         "combinations": len(medians),
-        "recommended": recommended.params,
-        "best": best.params,
+        "recommended": str(recommended),
+        "best": str(best),
         "share of the best": medians[recommended] / medians[best],
-        "times the defaults": medians[recommended] / medians[default],
+        "times the defaults": medians[recommended] / medians[DEFAULT],
     }
 
 
 def _combinations(images: bool) -> Iterator[Any]:
-    both = (False, True)
-    every = itertools.product(
-        _training_rows.PRECISIONS, both if images else (False,), both if images else (False,), both, both
-    )
-    for precision, last, search, fused, compiled in every:
-        if not search or precision in _training_rows.MIXED:
-            yield _training_rows.Combination(
-                precision=precision, channels_last=last, cudnn_benchmark=search, fused=fused, compiled=compiled
-            )
+    flags = [name for name in _training_rows.FLAGS if images or name in ("fused_optimizer", "compile")]
+    for precision, *values in itertools.product(_training_rows.PRECISIONS, *[(False, True)] * len(flags)):
+        on = {name: True for name, value in zip(flags, values, strict=True) if value}
+        one = _training_rows.with_precision(Combination.of(on), precision)
+        if "cudnn_benchmark" not in one or one.level == "mixed":
+            yield one
 
 
 def _seconds(run: Callable[[], Any]) -> float:
@@ -250,11 +247,10 @@ def old_card() -> dict[str, Any]:
     machine = replace(machine, gpus=gpus)
     names = ("precision", "matmul_alignment", "training_step")
     found = {name: rows_of(measured(name, machine=machine)) for name in names}
+    rates = {name: [row for row in rows if row.metric == "throughput"] for name, rows in found.items()}
     said = {
-        name: sorted(
-            {str(row.params.get("dtype", row.params.get("precision"))) for row in rows if row.metric == "throughput"}
-        )
-        for name, rows in found.items()
+        name: sorted({str(row.params.get("dtype", row.params.get("amp_dtype", "float32"))) for row in rows})
+        for name, rows in rates.items()
     }
     return {**said, "amp_dtype": _amp(machine, found)}
 

@@ -13,7 +13,7 @@ from gputune.trials.agreement import CALLS
 from gputune.trials.candidates import candidates
 from gputune.trials.measured import Measured, Wanted
 from gputune.trials.measuring import measure
-from gputune.trials.progress import Told
+from gputune.trials.progress import TuneProgress
 from gputune.trials.result import ranking
 from gputune.trials.start import Start
 
@@ -32,7 +32,7 @@ def measured(name: str, folder: Path, steps: int | None = None) -> Measured:
         start = Start(command=command, environ=environ, folder=folder, log=log)
         able = candidates(machine, "cuda" if machine.gpus else "cpu")
         wanted = Wanted(candidates=able, facts=machine, compared_calls=CALLS, steps=steps)
-        return measure(start, wanted, host=Host(), told=Told(tell=lambda _: None))
+        return measure(start, wanted, host=Host(), told=TuneProgress(tell=lambda _: None))
 
 
 @pytest.mark.gpu

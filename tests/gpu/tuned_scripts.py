@@ -50,11 +50,11 @@ from gputune.measurement import Comparison
 from gputune.profile import Profile, load, save
 from gputune.runtime.launch import inherited
 from gputune.runtime.local_fingerprint import local_fingerprint
+from gputune.search.combination import DEFAULT, Combination
 from gputune.trials.candidates import candidates
-from gputune.trials.combination import DEFAULT, Combination
 from gputune.trials.measured import Measured, Wanted
 from gputune.trials.measuring import measure
-from gputune.trials.progress import Told
+from gputune.trials.progress import TuneProgress
 from gputune.trials.result import ranking, tuned
 from gputune.trials.start import Start
 from gputune.trials.tuning import UNGUARDED
@@ -151,7 +151,7 @@ def measured(name: str, folder: Path, steps: int | None = None) -> Measured:
         start = Start(command=script(name), environ=environ, folder=folder, log=log)
         able = candidates(machine(), "cuda" if machine().gpus else "cpu")
         wanted = Wanted(candidates=able, facts=machine(), steps=steps)
-        return measure(start, wanted, host=Host(), told=Told(tell=lambda _: None))
+        return measure(start, wanted, host=Host(), told=TuneProgress(tell=lambda _: None))
 
 
 def profile_with(found: Measured, combination: Combination) -> Profile:

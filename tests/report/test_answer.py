@@ -5,25 +5,26 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from making import choices, profile, program, row, steps
+from making import choices, profile, program, row, steps, steps_with
 
 from gputune.advice import Choice
-from gputune.advice._training_rows import Combination
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
 from gputune.profile import Fingerprint, Profile
 from gputune.report.answer import Answer, By, Gain, Reach, Step, answer_of
+from gputune.search.combination import Combination
 
 TF32 = {"matmul_precision": "tf32"}
 FIRST = {
-    Combination(): 100.0, Combination(precision="tf32"): 300.0, Combination(precision="bfloat16"): 600.0,
-    Combination(precision="float16"): 800.0,
+    steps_with(): 100.0, steps_with("tf32"): 300.0, steps_with("bfloat16"): 600.0,
+    steps_with("float16"): 800.0,
 }  # fmt: skip
 
 
 def options(precision: str) -> dict[Combination, float]:
-    alone = Combination(precision=precision)
-    return {alone: 100.0, replace(alone, fused=True): 110.0, replace(alone, fused=True, compiled=True): 150.0}
+    alone = steps_with(precision)
+    fused = alone.plus("fused_optimizer", True)
+    return {alone: 100.0, fused: 110.0, fused.plus("compile", True): 150.0}
 
 
 def made(own: Mapping[str, Any], *rows: Any, general: Mapping[str, Any] = TF32, **more: Any) -> Profile:
@@ -80,7 +81,7 @@ class TestNetworks:
         assert gain(made({"amp_dtype": None}, *STEPS, general={"matmul_precision": "ieee"})).by is By.NONE
 
     def test_what_is_as_fast_gains_nothing(self) -> None:
-        rows = steps("transformer", {Combination(): 100.0, Combination(precision="tf32"): 101.0})
+        rows = steps("transformer", {steps_with(): 100.0, steps_with("tf32"): 101.0})
         assert gain(made({"amp_dtype": None}, *rows)).by is By.NONE
 
     def test_what_is_provisional_is_not_known(self) -> None:
@@ -94,10 +95,10 @@ class TestNetworks:
         assert gain(replace(found, families={"transformer": {"amp_dtype": untold}})).by is By.UNMEASURED
 
     def test_parts_that_gain_and_are_not_certain_together_are_no_certain_gain(self) -> None:
-        scattered = steps("transformer", {Combination(): 100.0, Combination(precision="tf32"): 104.0})
+        scattered = steps("transformer", {steps_with(): 100.0, steps_with("tf32"): 104.0})
         rows = [
             replace(one, samples=tuple(one.median * (0.8 if number % 2 else 1.25) for number in range(12)))
-            if one.params["precision"] == "tf32" else one for one in scattered
+            if "matmul_precision" in one.params else one for one in scattered
         ]  # fmt: skip
         found = made({"amp_dtype": None}, *rows)
         assert gain(found).by is By.UNCERTAIN

@@ -8,11 +8,10 @@ import pytest
 from answers import PROFILES, golden
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from making import choices, profile, program, steps
+from making import choices, profile, program, steps, steps_with
 from rich.cells import cell_len
 
 from gputune.advice import Choice
-from gputune.advice._training_rows import Combination
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
 from gputune.knobs import names
@@ -47,7 +46,7 @@ FINDINGS = st.builds(
     Finding, check=TEXT, severity=st.sampled_from(["ERROR", "WARNING", "UNKNOWN"]), message=TEXT, remedy=TEXT
 )
 GAPS = st.builds(Gap, fact=st.sampled_from(["bench.conv", "bench.precision.x", "cpu.quota"]) | TEXT, reason=TEXT)
-ROWS = tuple(steps("mlp", {Combination(): 1.0, Combination(precision="tf32"): 2.0}))
+ROWS = tuple(steps("mlp", {steps_with(): 1.0, steps_with("tf32"): 2.0}))
 
 
 @st.composite

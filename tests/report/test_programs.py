@@ -12,7 +12,7 @@ from gputune.facts.gap import Gap
 from gputune.measurement import Comparison
 from gputune.profile import Confirmation, Guard
 from gputune.report.programs import answer, json_text, print_program
-from gputune.trials.combination import DEFAULT, Combination
+from gputune.search.combination import DEFAULT, Combination
 from gputune.trials.result import Tuned
 
 GAIN = Comparison(ratio=6.01, low=5.96, high=6.04, pairs=12)

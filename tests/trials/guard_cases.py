@@ -24,6 +24,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from gputune.knobs import Limits
 from gputune.live.advice import Advice
 from gputune.live.applied import Applied
 from gputune.live.call import call_of
@@ -33,8 +34,8 @@ from gputune.live.orders import Recorded
 from gputune.live.tuning import seeds
 from gputune.live.tuning.recording import Recorder
 from gputune.live.tuning.recording import other_numbers as draw_other_numbers
+from gputune.search.combination import Combination
 from gputune.trials import guard
-from gputune.trials.recorded import Precision
 
 STEPS = 100
 HOOKS = {
@@ -64,8 +65,8 @@ class Case:
     spoil: Spoil | None = None
 
     @property
-    def precision(self) -> Precision:
-        return "bfloat16" if "amp_dtype" in self.settings else "ieee"
+    def limits(self) -> Limits:
+        return Combination.of(self.settings).limits
 
 
 @contextmanager
@@ -142,9 +143,9 @@ def judged(case: Case) -> guard.Verdict:
     for one in both:
         assert {name: row.status for name, row in one.rows.items()} == dict.fromkeys(case.settings, "applied"), one.rows
     tuned = [one.recorded for one in both]
-    found = guard.verdict(fp32(case.train), tuned, case.precision)
+    found = guard.verdict(fp32(case.train), tuned, case.limits)
     if found.may_be_chance:
-        found = guard.verdict(fp32(case.train), tuned, case.precision, by_chance(case.train))
+        found = guard.verdict(fp32(case.train), tuned, case.limits, by_chance(case.train))
     return found
 
 

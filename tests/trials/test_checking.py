@@ -10,9 +10,9 @@ from trials.test_guard import FP32
 from gputune.live.advice import Advice
 from gputune.live.orders import Recorded
 from gputune.progress import READING, Progress
+from gputune.search.combination import Combination
 from gputune.trials.checking import GuardRuns
-from gputune.trials.combination import Combination
-from gputune.trials.progress import CONFIRMING, GUARDING, MEASURING, Told
+from gputune.trials.progress import CONFIRMING, GUARDING, MEASURING, TuneProgress
 from gputune.trials.start import Start
 
 HALF, FUSED = Combination.of({"amp_dtype": "bfloat16"}), Combination.of({"fused_optimizer": True})
@@ -22,7 +22,7 @@ ADVICE = Advice(device="cpu")
 class Made(GuardRuns):
     def __init__(self, tuned: Recorded) -> None:
         start = Start(command=("true",), environ={}, folder=Path(), log=None)  # type: ignore[arg-type]  # never started
-        super().__init__(start=start, steps=53, told=Told(tell=lambda _: None))
+        super().__init__(start=start, steps=53, told=TuneProgress(tell=lambda _: None))
         self.started: list[tuple[bool, int]] = []
         self.tuned = tuned
 
@@ -49,7 +49,7 @@ def test_steps_that_were_not_compared_are_said(unchecked: tuple[str, ...]) -> No
 @pytest.mark.parametrize(("is_guarded", "confirming"), [(True, (3, 3)), (False, (2, 2))])
 def test_the_parts_are_counted(is_guarded: bool, confirming: tuple[int, int]) -> None:
     seen: list[Progress] = []
-    told = Told(tell=seen.append, is_guarded=is_guarded)
+    told = TuneProgress(tell=seen.append, is_guarded=is_guarded)
     told.reading()
     told.searching(MEASURING, "bfloat16")
     if is_guarded:

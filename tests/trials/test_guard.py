@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from gputune.knobs import Limits, amp_dtype, matmul_precision
 from gputune.live.orders import Gradient, Recorded
 from gputune.trials.guard import PARTS, verdict
-from gputune.trials.recorded import LIMITS, Precision
 
 DIGITS = random.Random(0)
 SKETCHES = [[DIGITS.gauss(0, 1) for _ in range(64)] for _ in range(4)]
@@ -52,9 +52,12 @@ def record(**more: Any) -> Recorded:
 FP32 = [record(losses=losses(shift=shift)) for shift in range(3)]
 
 
-def judge(precision: Precision = "bfloat16", *, fp32: Any = None, chance: Any = None, **changed: Any) -> Any:
+BFLOAT16 = amp_dtype.PRECISION_LIMITS
+
+
+def judge(limits: Limits = BFLOAT16, *, fp32: Any = None, chance: Any = None, **changed: Any) -> Any:
     plain = FP32 if fp32 is None else fp32
-    return verdict(plain, [replace(one, **changed) for one in plain[:2]], precision, chance)
+    return verdict(plain, [replace(one, **changed) for one in plain[:2]], limits, chance)
 
 
 def of(**change: float) -> tuple[Gradient, ...]:
@@ -62,7 +65,7 @@ def of(**change: float) -> tuple[Gradient, ...]:
 
 
 def test_what_is_the_same_is_accepted() -> None:
-    found = judge("ieee")
+    found = judge(Limits())
     assert found.outcome == "accepted"
     assert found.why.startswith("loss within FP32's own spread")
     assert len(found.fp32) == len(found.tuned) == PARTS
@@ -88,7 +91,7 @@ class TestNotKnown:
         assert found.why.startswith(why)
 
     def test_without_runs(self) -> None:
-        assert verdict([], [], "ieee").outcome == "unknown"
+        assert verdict([], [], Limits()).outcome == "unknown"
 
     def test_where_runs_of_a_seed_are_no_repetitions(self) -> None:
         found = judge(losses=losses(at_2=2.2), gradients=of(error=1.0))
@@ -120,7 +123,7 @@ class TestNumbers:
 class TestEqualWeights:
     AT = FP32[0].loss or 0.0
 
-    @pytest.mark.parametrize("precision", LIMITS)
+    @pytest.mark.parametrize("limits", [Limits(), matmul_precision.PRECISION_LIMITS, BFLOAT16])
     @pytest.mark.parametrize(
         ("limit", "changed", "why"),
         [
@@ -131,12 +134,10 @@ class TestEqualWeights:
         ],
         ids=["the loss", "errors of the gradients", "a factor too large", "a factor too small"],
     )
-    def test_differences_within_the_precisions_limit(
-        self, precision: Precision, limit: str, changed: Any, why: str
-    ) -> None:
-        allowed = getattr(LIMITS[precision], limit)
-        assert judge(precision, **changed(0.9 * allowed)).outcome == "accepted"
-        found = judge(precision, **changed(1.1 * allowed))
+    def test_differences_within_the_precisions_limit(self, limits: Limits, limit: str, changed: Any, why: str) -> None:
+        allowed = getattr(limits, limit)
+        assert judge(limits, **changed(0.9 * allowed)).outcome == "accepted"
+        found = judge(limits, **changed(1.1 * allowed))
         assert found.outcome == "refused"
         assert found.why.startswith(why)
 
@@ -145,18 +146,16 @@ class TestEqualWeights:
         assert judge(fp32=fp32, losses=losses(at_3=1e-3)).outcome == "accepted"
 
     @pytest.mark.parametrize(
-        ("precision", "size", "changed", "why"),
+        ("limits", "size", "changed", "why"),
         [
-            ("bfloat16", 0.2, gradient(0, size=0.2, error=0.9), "the gradient of parameter 0 differs by 90 %"),
-            ("ieee", 1e-6, gradient(0, size=1e-3), "loss within"),  # nearly zero, as of a bias before a BatchNorm
-            ("bfloat16", 0.03, Gradient(0.0, (0.0,) * 64), "the gradient of parameter 0 vanishes"),
+            (BFLOAT16, 0.2, gradient(0, size=0.2, error=0.9), "the gradient of parameter 0 differs by 90 %"),
+            (Limits(), 1e-6, gradient(0, size=1e-3), "loss within"),  # nearly zero, as of a bias before a BatchNorm
+            (BFLOAT16, 0.03, Gradient(0.0, (0.0,) * 64), "the gradient of parameter 0 vanishes"),
         ],
     )
-    def test_one_parameter_by_its_share_of_all(
-        self, precision: Precision, size: float, changed: Gradient, why: str
-    ) -> None:
+    def test_one_parameter_by_its_share_of_all(self, limits: Limits, size: float, changed: Gradient, why: str) -> None:
         fp32 = [replace(one, gradients=(gradient(0, size=size), *of()[1:])) for one in FP32]
-        assert judge(precision, fp32=fp32, gradients=(changed, *of()[1:])).why.startswith(why)
+        assert judge(limits, fp32=fp32, gradients=(changed, *of()[1:])).why.startswith(why)
 
     def test_one_that_is_missing(self) -> None:
         found = judge(gradients=of()[1:])
@@ -170,7 +169,7 @@ class TestChance:
 
     def test_is_asked_for_where_it_may_be_the_reason(self) -> None:
         assert judge(gradients=of(error=0.9)).may_be_chance
-        assert judge("ieee", gradients=of(factor=1.02)).may_be_chance
+        assert judge(Limits(), gradients=of(factor=1.02)).may_be_chance
         assert not judge().may_be_chance
         assert not judge(steps=((1.0, 1.0, 1.0),)).may_be_chance
 
@@ -186,8 +185,8 @@ class TestChance:
 
     def test_a_gpu_that_adds_in_another_order_explains_nothing(self) -> None:
         nearly = record(gradients=of(error=1e-5))
-        assert judge("ieee", losses=losses(at_3=2.2), chance=nearly).why.startswith("the loss of one batch")
-        assert judge("ieee", gradients=of(factor=1.03), chance=nearly).why.startswith(
+        assert judge(Limits(), losses=losses(at_3=2.2), chance=nearly).why.startswith("the loss of one batch")
+        assert judge(Limits(), gradients=of(factor=1.03), chance=nearly).why.startswith(
             "the gradients of one batch at equal weights are"
         )
 
@@ -206,7 +205,7 @@ class TestSteps:
         ],
     )
     def test_differ_by_rounding_only(self, step: Any, accepted: bool) -> None:
-        found = judge("ieee", steps=((0.0, 1.0, 1.0), step))
+        found = judge(Limits(), steps=((0.0, 1.0, 1.0), step))
         assert (found.outcome == "accepted") is accepted
         assert accepted or found.why.startswith("the optimizer's step differs")
 
@@ -223,7 +222,7 @@ class TestSpread:
 
     def test_one_run_of_two_is_enough(self) -> None:
         tuned = [FP32[0], replace(FP32[1], losses=losses(last=1.3))]
-        assert verdict(FP32, tuned, "bfloat16").why.startswith("its mean loss is")
+        assert verdict(FP32, tuned, BFLOAT16).why.startswith("its mean loss is")
 
     def test_a_single_part_in_the_middle_is_not(self) -> None:
         at: Any = {f"at_{place}": 1.9 for place in range(24, 34)}

@@ -23,11 +23,11 @@ from gputune.live.orders import (
     TraceSteps,
 )
 from gputune.progress import Progress
+from gputune.search.combination import DEFAULT, Combination
 from gputune.trials import measuring
-from gputune.trials.combination import DEFAULT, Combination
 from gputune.trials.failure import Attempts, RunFailed
 from gputune.trials.measured import Measured, Wanted
-from gputune.trials.progress import Told
+from gputune.trials.progress import TuneProgress
 from gputune.trials.start import Start
 
 SECONDS = 0.01
@@ -81,7 +81,9 @@ def measured(program: Program, monkeypatch: pytest.MonkeyPatch, said: list[Progr
     monkeypatch.setattr(measuring, "Job", program)
     start: Any = Start(command=["python"], environ={}, folder=Path(), log=None)  # type: ignore[arg-type]
     wanted = Wanted(candidates=CANDIDATES, facts=facts_of(), steps=300)
-    return measuring.measure(start, wanted, host=Host(), told=Told(tell=(said if said is not None else []).append))
+    return measuring.measure(
+        start, wanted, host=Host(), told=TuneProgress(tell=(said if said is not None else []).append)
+    )
 
 
 def test_each_combination_is_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:

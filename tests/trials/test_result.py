@@ -8,8 +8,9 @@ from recorded import facts_of
 from trials.test_measuring import FOUND, HELLO
 
 from gputune.profile import Guard
-from gputune.trials.combination import DEFAULT, Combination
-from gputune.trials.measured import Measured, Tried
+from gputune.search.arms import Tried
+from gputune.search.combination import DEFAULT, Combination
+from gputune.trials.measured import Measured
 from gputune.trials.result import ranking, seeming, tuned
 
 TF32 = {"matmul_precision": "tf32"}

@@ -23,14 +23,13 @@ from gputune import facts
 from gputune.host import Host
 from gputune.host.kept import readable
 from gputune.live.advice import Advice
+from gputune.search.combination import Combination
 from gputune.trials import measuring
-from gputune.trials.candidates import TRIED
 from gputune.trials.checking import GuardRuns, timed
-from gputune.trials.combination import Combination
 from gputune.trials.failure import RunFailed
 from gputune.trials.measured import Measured, Wanted
 from gputune.trials.measuring import measure
-from gputune.trials.progress import Told
+from gputune.trials.progress import TuneProgress
 from gputune.trials.result import ranking
 from gputune.trials.start import Start
 
@@ -39,8 +38,8 @@ SCRIPTS = Path(__file__).parent / "scripts"
 NEVER = "neither a training step nor calls without gradients were seen within 8 s"
 EARLY = "it ended before it had taken two training steps, or made ten calls without gradients"
 TOKEN = "GPUTUNE_TEST_TOKEN"
-TOLD = Told(tell=lambda _: None)
-ONE = {"fused_optimizer": TRIED["fused_optimizer"]}
+TOLD = TuneProgress(tell=lambda _: None)
+ONE = {"fused_optimizer": True}
 
 
 @cache
@@ -187,7 +186,7 @@ def test_what_evaluates_although_it_has_an_optimizer_is_measured_once_its_end_ha
     assert folder.log.read_bytes() == b""
 
 
-LOADED: dict[str, object] = {"dataloader_workers": TRIED["dataloader_workers"]}
+LOADED: dict[str, object] = {"dataloader_workers": 1}
 
 
 @pytest.mark.timed

@@ -13,11 +13,11 @@ from gputune.benches._timing import Arm, Metric, in_turn, race
 from gputune.benches._user_code import UserCodeError
 from gputune.benches.loading.source import Options, Source
 from gputune.benches.loading.stream import Stream
-from gputune.benches.loading.worker_search import affordable, search
 from gputune.facts.gap import Gap
-from gputune.measurement import LOOKS, Measurement, comparison_of
+from gputune.measurement import LOOKS, Measurement
 from gputune.resources.printable import counted
-from gputune.rounds import ranked
+from gputune.search.rounds import ranked
+from gputune.search.workers import affordable, sampled, search
 
 BLOCK_SECONDS = 0.08
 SEARCH_SHARE = 0.5
@@ -104,15 +104,11 @@ def _found(trial: WorkerTrial, streams: _Streams, curve: Curve, started: float) 
 
 def _search(trial: WorkerTrial, streams: _Streams, curve: Curve, deadline: float) -> None:
     source = trial.source
-    plan = search(trial.limit, trial.enough, source.epoch_batches if source.indices is not None else None)
-    count = next(plan)
-    try:
-        while time.monotonic() < deadline or not any(map(any, curve.rough.values())):
-            count = plan.send(_rough(streams, curve, count, trial.block_seconds))
-    except StopIteration:
-        return
-    if 0 not in curve.rough:
-        _rough(streams, curve, 0, trial.block_seconds)
+    sampled(
+        search(trial.limit, trial.enough, source.epoch_batches if source.indices is not None else None),
+        rate=lambda count: _rough(streams, curve, count, trial.block_seconds),
+        over=lambda: time.monotonic() >= deadline and any(map(any, curve.rough.values())),
+    )
 
 
 def _rough(streams: _Streams, curve: Curve, count: int, seconds: float) -> float:
@@ -184,8 +180,7 @@ def worth_timing(arms: Mapping[int, Arm], still_worth: float) -> list[Arm]:
     best = max(medians, key=lambda count: medians[count])
     others = [count for count in medians if bool(count) != bool(best)]
     rival = max(others, key=lambda count: medians[count], default=best)
-    ratios = [new / old for new, old in zip(arms[best].samples, arms[rival].samples, strict=True)]
-    told_apart = rival != best and comparison_of(ratios) is not None
+    told_apart = rival != best and arms[best].against(arms[rival]) is not None
     return [
         arm
         for count, arm in arms.items()

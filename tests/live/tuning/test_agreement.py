@@ -10,12 +10,15 @@ import torch
 from hands_on import rooted
 from torch import nn
 
+from gputune.knobs import amp_dtype
 from gputune.live.orders import OutputsCompared
 from gputune.live.tuning.agreement import Agreement
 from gputune.live.tuning.agreement import compared as compared_tensors
 from gputune.live.tuning.arms import Arms
 from gputune.profile import Guard
-from gputune.trials.agreement import LIMITS, verdict
+from gputune.trials.agreement import verdict
+
+EXPLAINED = amp_dtype.PRECISION_LIMITS.outputs
 
 HALF: dict[str, Any] = {"amp_dtype": "bfloat16"}
 CALLS = 4
@@ -38,7 +41,7 @@ def started(models: list[Any], values: Any = HALF) -> Agreement:
         root.in_turn = True
     arms = Arms(roots)
     assert arms.obstacles(values) == {}
-    agreement = Agreement(arms, values, LIMITS["bfloat16"])
+    agreement = Agreement(arms, values, EXPLAINED)
     agreement.start()
     return agreement
 
@@ -54,7 +57,7 @@ def compared(model: Any, values: Any = HALF, calls: int = CALLS, **named: Any) -
 
 
 def judged(model: Any, **more: Any) -> Guard:
-    return verdict(compared(model, **more), "bfloat16")
+    return verdict(compared(model, **more), EXPLAINED)
 
 
 def masked(x: Any, value: float) -> Any:
@@ -199,7 +202,7 @@ def test_a_model_and_a_part_of_it_that_are_both_called() -> None:
             model.part(torch.randn(16, 64))
             model(torch.randn(16, 64))
     agreement.stop()
-    found = verdict(agreement.found, "bfloat16")
+    found = verdict(agreement.found, EXPLAINED)
     assert found.verdict == "refused"
     assert agreement.found.spread == 0.0
 

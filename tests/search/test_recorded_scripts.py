@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from recorded import MACHINES
 
-from gputune.trials.choice import choice, gaining
-from gputune.trials.combination import DEFAULT, Combination
-from gputune.trials.measured import Block, Tried
-from gputune.trials.search import Search
+from gputune.search.arms import Block, Tried
+from gputune.search.choice import choice, gaining
+from gputune.search.combination import DEFAULT, Combination
+from gputune.search.search import Search
 
 RATES: Mapping[str, Any] = {
     name: rows
@@ -59,7 +59,7 @@ class Recorded:
             measure=self.measure, used=lambda: self._blocks / BLOCKS[self._name],
             left_out=lambda one: one not in self.rates,
         )  # fmt: skip
-        arms = search.final(search.best(CANDIDATES, images=False))
+        arms = search.final(search.best(CANDIDATES))
         ranked = gaining(arms)
         return choice([arm for arm, _ in ranked], None, certain=True).combination if ranked else DEFAULT
 
@@ -110,7 +110,7 @@ def test_what_one_disturbed_round_put_behind_is_looked_at_again() -> None:
 
     search = Search(measure=measure, used=lambda: blocks / 50, left_out=lambda one: one not in recorded)
     candidates = {**CANDIDATES, "channels_last": True, "cudnn_benchmark": True}
-    best = search.best(candidates, images=True)
+    best = search.best(candidates)
     assert {len(arm.samples) for arm in search.tried if arm.stage == "precision"} == {1}
     assert str(best) == "bfloat16 + channels_last + fused_optimizer"
 

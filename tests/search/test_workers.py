@@ -3,13 +3,14 @@
 import random
 from dataclasses import replace
 from statistics import median
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import facts_of
 
-from gputune.benches.loading.worker_search import affordable, contenders, even, fewest, per_cpu, search
+from gputune.search.workers import affordable, contenders, even, fewest, per_cpu, sampled, search
 
 H200 = {
     "decoding": {0: 245, 1: 243, 2: 444, 4: 827, 8: 1614, 12: 2292, 16: 2533, 20: 2008, 24: 1929, 32: 1900},
@@ -31,15 +32,7 @@ def between(points, count):
 
 
 def searched(rate, limit, enough=None, epoch=None):
-    plan, rates = search(limit, enough, epoch), {}
-    count = next(plan)
-    while True:
-        sample = rate(count)
-        rates.setdefault(count, []).append(sample)
-        try:
-            count = plan.send(sample)
-        except StopIteration:
-            return rates
+    return sampled(search(limit, enough, epoch), rate, over=lambda: False)
 
 
 @pytest.mark.parametrize("kind", H200)
@@ -195,3 +188,40 @@ def test_what_takes_long_leaves_time_for_fewer():
 )
 def test_more_workers_than_cpus_are_worth_trying_where_there_are_many_cpus_and_nothing_confines_it(cpu, workers):
     assert per_cpu(replace(facts_of("cpu-only").cpu, **cpu)) == workers
+
+
+def batches(per_worker: float, step: float, cpus: int = 16) -> Any:
+    """The steps/s with workers of which each makes so many batches/s, if a step takes `step` seconds."""
+
+    def rate(workers: int) -> float:
+        if not workers:
+            return 1 / (step + 1 / per_worker)
+        return min(1 / step, per_worker * min(workers, cpus))
+
+    return rate
+
+
+@pytest.mark.parametrize(
+    ("rate", "most", "enough", "expected"),
+    [
+        (batches(10, 0.02), 32, 50.0, {5, 6}),
+        (batches(10, 0.001), 32, 1000.0, {16}),
+        (lambda workers: 10.0 if workers else 12.0, 8, 100.0, {0}),
+    ],
+    ids=["the fewest that are enough", "the fewest that are nearly the best", "none where workers bring nothing"],
+)
+def test_the_best_number_of_workers(rate: Any, most: int, enough: float, expected: set[int]) -> None:
+    assert fewest(searched(rate, most, enough, 1000), enough) in expected
+
+
+def test_what_was_seen_counts_where_time_is_over() -> None:
+    asked: list[int] = []
+
+    def rate(workers: int) -> float:
+        asked.append(workers)
+        return float(batches(10, 0.001)(workers))
+
+    rates = sampled(search(32, 1000.0, 1000), rate, lambda: len(asked) >= 2)
+    assert fewest(rates, 1000.0) == max(asked)
+    assert asked[-1] == 0
+    assert len(asked) <= 3

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputune.measurement import LOOKS, MORE_LOOKS
-from gputune.rounds import Arm, Rounds, against_first, decided, order, ranked
+from gputune.search.rounds import Arm, Rounds, against_first, decided, order, ranked
 
 
 def arms(count):

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from gputune.trials.choice import MORE_MEMORY, behind, by_level, choice, gain, lightest
-from gputune.trials.combination import Combination
-from gputune.trials.measured import Tried, agreed
+from gputune.search.arms import Tried, agreed
+from gputune.search.choice import MORE_MEMORY, best_by_level, choice, far_behind, with_least_work
+from gputune.search.combination import Combination
 
 
 def arm(rate: float, peak: int | None = 1000, **values: Any) -> Tried:
@@ -82,7 +82,7 @@ class TestTheGpusOwnTime:
         one, other = self.arms(0.015, 0.020)
         one.device_seconds = None
         assert choice([one, other], 1000) is other
-        assert lightest([one, other]) == []
+        assert with_least_work([one, other]) == []
 
     def test_fewer_settings_are_taken_all_the_same(self) -> None:
         plain, one = arm(10.0), arm(10.05, fused_optimizer=True)
@@ -100,17 +100,17 @@ def test_traces_that_differ_tell_nothing(traces: list[float | None], seconds: fl
 
 def test_what_is_far_behind_is_dropped() -> None:
     slow = arm(5.0)
-    assert behind([arm(10.0, fused_optimizer=True), slow, arm(9.5, compile=True)]) == [slow]
+    assert far_behind([arm(10.0, fused_optimizer=True), slow, arm(9.5, compile=True)]) == [slow]
 
 
 def test_what_was_faster_in_a_round_is_kept() -> None:
     disturbed = arm(5.0)
     disturbed.samples[3] = 11.0
-    assert behind([arm(10.0, fused_optimizer=True), disturbed]) == []
+    assert far_behind([arm(10.0, fused_optimizer=True), disturbed]) == []
 
 
 def test_a_gain_has_an_interval() -> None:
-    found = gain(arm(20.0, fused_optimizer=True), arm(10.0))
+    found = arm(20.0, fused_optimizer=True).against(arm(10.0))
     assert found is not None
     assert (found.ratio, found.interval, found.verdict) == (2.0, (2.0, 2.0), "gain")
 
@@ -120,7 +120,7 @@ def test_the_best_of_each_level() -> None:
         arm(10.0), arm(12.0, fused_optimizer=True), arm(20.0, fused_optimizer=True, matmul_precision="tf32"),
         arm(19.0, fused_optimizer=True, amp_dtype="bfloat16"),
     ]  # fmt: skip
-    levels = {level: found.values for level, found in by_level(arms)}
+    levels = {level: found.values for level, found in best_by_level(arms)}
     assert levels["exact"] == {}
     assert levels["rounding"] == {"fused_optimizer": True}
     assert levels["tf32"] == levels["mixed"] == {"fused_optimizer": True, "matmul_precision": "tf32"}

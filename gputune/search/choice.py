@@ -6,12 +6,13 @@ worth it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from gputune.knobs import LEVELS, Numerics
-from gputune.measurement import LEAST_GAIN, Comparison, comparison_of, median_interval
-from gputune.trials.combination import DEFAULT, Combination
-from gputune.trials.measured import Tried
+from gputune.measurement import LEAST_GAIN, Comparison, median_interval
+from gputune.search.arms import Tried
+from gputune.search.combination import DEFAULT, Combination
+from gputune.search.traits import traits
 
 BEHIND = 0.9
 """The speed of an arm, to that of the fastest, below which it is dropped."""
@@ -27,41 +28,48 @@ LESS_WORK = 0.98
 """The ratio of the GPU's work below which a combination has clearly less to do; traces of the same are within 1 %."""
 MAYBE_AS_FAST = 0.95
 """The speed of an arm, to that of the fastest, from which on it may be as fast, if the rounds leave that open."""
-OF_THE_GPU = {"matmul_precision", "amp_dtype", "channels_last", "cudnn_benchmark", "sdpa_backend"}
-"""The settings that make a step faster only by what the GPU has to do for it. All others spare the host work, too."""
 MORE_MEMORY = 1.10
 WORTH_MEMORY = 1.05
 """A combination that takes more than `MORE_MEMORY` times the memory of torch's defaults must be faster, by this ratio,
 than the best one that does not."""
 
 
-def behind(arms: Sequence[Tried]) -> list[Tried]:
+def far_behind(arms: Sequence[Tried]) -> list[Tried]:
     """The arms that are out after the first look: far behind the fastest, and slower in every round of both."""
     fastest = max(arms, key=lambda arm: arm.rate)
-    return [arm for arm in arms if arm.rate < BEHIND * fastest.rate and _always_slower(arm, fastest)]
-
-
-def _always_slower(arm: Tried, other: Tried) -> bool:
-    return all(one < beside for one, beside in zip(arm.samples, other.samples, strict=False))
+    return [arm for arm in arms if arm.rate < BEHIND * fastest.rate and all(ratio < 1 for ratio in arm.ratios(fastest))]
 
 
 def choice(arms: Sequence[Tried], memory: int | None, *, certain: bool = False) -> Tried:
     """The arm to go on with: the fastest, or one of fewer settings or of a lower effect on results that is as fast;
     more memory must be earned. Where the choice must be `certain`, a larger effect must be.
     """
-    frugal = [arm for arm in arms if not greedy(arm, memory)]
+    frugal = [arm for arm in arms if not uses_more_memory(arm, memory)]
     best = _likely_fastest(arms)
-    if frugal and greedy(best, memory):
+    if frugal and uses_more_memory(best, memory):
         other = _likely_fastest(frugal)
         best = best if best.rate > WORTH_MEMORY * other.rate else other
-    plainer = [arm for arm in frugal if plainness(arm.combination) < plainness(best.combination)]
-    as_good = [arm for arm in plainer if not _is_worth_it(best, arm, certain)]
-    return min(as_good, key=lambda arm: (plainness(arm.combination), -arm.rate), default=best)
+    by_combination = {arm.combination: arm for arm in sorted(frugal, key=lambda arm: -arm.rate)}
+    found = plainest(best.combination, by_combination, lambda one: _is_worth_it(best, by_combination[one], certain))
+    return by_combination.get(found, best)
 
 
-def plainness(combination: Combination) -> tuple[int, int]:
-    """A sort key: the plainest combination, of the lowest effect on results and then of the fewest settings, first."""
-    return effect(combination), len(combination.items)
+def plainest(
+    fastest: Combination, others: Iterable[Combination], is_worth_it: Callable[[Combination], bool]
+) -> Combination:
+    """The plainest combination over which the fastest is not worth its price; of equally plain ones the first.
+    `is_worth_it` tells whether the fastest is, over another.
+    """
+    as_good = [one for one in others if plainness(one) < plainness(fastest) and not is_worth_it(one)]
+    return min(as_good, key=plainness, default=fastest)
+
+
+def plainness(combination: Combination) -> tuple[int, int, bool]:
+    """A sort key: first the lowest effect on results, then the fewest steps away from torch's defaults. float16 is two
+    steps, since it needs a loss scaler.
+    """
+    steps = len(combination.items) + (combination.values.get("amp_dtype") == "float16")
+    return combination.effect, steps, combination.is_compiled
 
 
 def _likely_fastest(arms: Sequence[Tried]) -> Tried:
@@ -70,18 +78,18 @@ def _likely_fastest(arms: Sequence[Tried]) -> Tried:
     """
     fastest = max(arms, key=lambda arm: arm.rate)
     may_be = [arm for arm in arms if arm.rate >= MAYBE_AS_FAST * fastest.rate and not certainly_slower(arm, fastest)]
-    return max(lightest(may_be) or [fastest], key=lambda arm: arm.rate)
+    return max(with_least_work(may_be) or [fastest], key=lambda arm: arm.rate)
 
 
 def certainly_slower(arm: Tried, other: Tried) -> bool:
     """Whether an arm is slower than another by the interval of their median ratio, over the rounds that both had; with
     too few rounds for an interval nothing is certain.
     """
-    interval = median_interval([one / beside for one, beside in zip(arm.samples, other.samples, strict=False)])
+    interval = median_interval(arm.ratios(other))
     return interval is not None and interval[1] < 1
 
 
-def lightest(arms: Sequence[Tried]) -> list[Tried]:
+def with_least_work(arms: Sequence[Tried]) -> list[Tried]:
     """The arms for which the GPU works about as long as for that for which it works least; empty where that is not
     known of all.
     """
@@ -92,49 +100,31 @@ def lightest(arms: Sequence[Tried]) -> list[Tried]:
 
 
 def _is_worth_it(best: Tried, other: Tried, certain: bool) -> bool:
-    compiles = "compile" in best.combination.values and "compile" not in other.combination.values
-    lower = is_lower(other.combination, best.combination)
+    compiles = best.combination.is_compiled and not other.combination.is_compiled
+    lower = other.combination.effect < best.combination.effect
     if best.rate <= (WORTH_MORE if compiles or lower else AS_GOOD) * other.rate or _is_by_luck(best, other):
         return False
-    interval = median_interval(_ratios(best, other), CERTAINTY) if lower and certain else None
+    interval = median_interval(best.ratios(other), CERTAINTY) if lower and certain else None
     return interval is None or interval[0] > 1
 
 
 def _is_by_luck(best: Tried, other: Tried) -> bool:
-    """Whether an arm seems to be faster by settings of the GPU's that leave it as much to do."""
-    beyond = best.combination.beyond(other.combination).values
-    return beyond.keys() <= OF_THE_GPU and other in lightest([best, other]) and not certainly_slower(other, best)
+    """Whether an arm seems to be faster by settings that spare the GPU alone, and leave it as much to do."""
+    spares_host = any(traits(name).spares_host for name in best.combination.beyond(other.combination).values)
+    return not spares_host and other in with_least_work([best, other]) and not certainly_slower(other, best)
 
 
-def effect(combination: Combination) -> int:
-    """On results, as a number that is larger for a larger one. Another order of rounding counts as none."""
-    return max(LEVELS.index(combination.level), LEVELS.index("rounding"))
-
-
-def is_lower(one: Combination, other: Combination) -> bool:
-    return effect(one) < effect(other)
-
-
-def greedy(arm: Tried, memory: int | None) -> bool:
+def uses_more_memory(arm: Tried, memory: int | None) -> bool:
     return bool(memory) and arm.peak_bytes is not None and arm.peak_bytes > MORE_MEMORY * (memory or 0)
-
-
-def gain(arm: Tried, default: Tried) -> Comparison | None:
-    """How much faster an arm is than another of the same rounds."""
-    return comparison_of(_ratios(arm, default))
-
-
-def _ratios(arm: Tried, other: Tried) -> list[float]:
-    return [new / old for new, old in zip(arm.samples, other.samples, strict=True)]
 
 
 def gaining(arms: Sequence[Tried]) -> list[tuple[Tried, Comparison]]:
     """The arms of the last comparison that gain over torch's defaults, and how much."""
     default = next(arm for arm in arms if arm.combination == DEFAULT)
-    return [(arm, found) for arm in arms if (found := gain(arm, default)) and found.verdict == "gain"]
+    return [(arm, found) for arm in arms if (found := arm.against(default)) and found.verdict == "gain"]
 
 
-def by_level(arms: Sequence[Tried]) -> Iterator[tuple[Numerics, Combination]]:
+def best_by_level(arms: Sequence[Tried]) -> Iterator[tuple[Numerics, Combination]]:
     """For each level of effects on results, the best of the last comparison's combinations that gains within it."""
     faster = [arm for arm, _ in gaining(arms)]
     for level in LEVELS:

@@ -1,12 +1,18 @@
 """Which numbers of workers to try: doubling, then closing in on the bend. Pure: rates in, counts out."""
 
-from collections.abc import Generator, Mapping, Sequence
-from statistics import median
+from __future__ import annotations
 
-from gputune.advice.dataloader_workers import NEARLY_BEST
-from gputune.facts.cpu import Cpu
+from collections.abc import Callable, Generator, Mapping, Sequence
+from statistics import median
+from typing import TYPE_CHECKING
+
 from gputune.measurement import FEWEST_PAIRS, LOOKS
 
+if TYPE_CHECKING:
+    from gputune.facts.cpu import Cpu
+
+NEARLY_BEST = 1.03
+"""The fewest workers within this ratio of the best: each costs memory and a process."""
 DOUBLINGS = 3
 """From the first count to the most; where doublings bring little, fewer workers are tried too."""
 SCALES = 1.1
@@ -36,6 +42,21 @@ def search(limit: int, enough: float | None = None, epoch: int | None = None) ->
         yield from _peak(rates, epoch)
         yield from _bend(rates, enough, epoch)
     yield from _sample(rates, 0)
+
+
+def sampled(
+    plan: Generator[int, float, None], rate: Callable[[int], float], over: Callable[[], bool]
+) -> dict[int, list[float]]:
+    """The rates of the counts that a search asks for; once it is `over`, of 0 too."""
+    rates: dict[int, list[float]] = {}
+    count = next(plan)
+    try:
+        while not over():
+            rates.setdefault(count, []).append(rate(count))
+            count = plan.send(rates[count][-1])
+    except StopIteration:
+        return rates
+    return rates if 0 in rates else {**rates, 0: [rate(0)]}
 
 
 def even(count: int, epoch: int | None) -> int:

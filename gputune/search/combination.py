@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 
-from gputune import knobs
-from gputune.knobs import LEVELS, Numerics, Value
-from gputune.live.loading import WORKERS
-from gputune.trials.recorded import Precision
+from gputune.knobs import LEVELS, Limits, Numerics, Value
+from gputune.search.traits import OF_FP32, level, traits
+
+WORKERS = "dataloader_workers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,9 @@ class Combination:
     def values(self) -> dict[str, Value]:
         return dict(self.items)
 
+    def __contains__(self, name: str) -> bool:
+        return name in self.values
+
     @property
     def workers(self) -> int | None:
         """The number of workers of the program's DataLoader; None for the number that the program gives it."""
@@ -33,14 +36,26 @@ class Combination:
 
     @property
     def level(self) -> Numerics:
-        return max((knobs.load(name).NUMERICS for name, _ in self.items), key=LEVELS.index, default="exact")
+        return LEVELS[max((level(name) for name, _ in self.items), default=0)]
 
     @property
-    def precision(self) -> Precision:
-        values = self.values
-        if "amp_dtype" in values:
-            return "bfloat16"
-        return "tf32" if "matmul_precision" in values else "ieee"
+    def effect(self) -> int:
+        """On results, as a number that is larger for a larger one. Another order of rounding counts as none."""
+        return max(LEVELS.index(self.level), LEVELS.index("rounding"))
+
+    @property
+    def limits(self) -> Limits:
+        """How far results may be from FP32's: for each kind of result the most that any of its settings explains."""
+        own = [traits(name).precision_limits for name, _ in self.items] or [OF_FP32]
+        return Limits(**{field.name: max(getattr(one, field.name) for one in own) for field in fields(Limits)})
+
+    @property
+    def is_compiled(self) -> bool:
+        return self != self.uncompiled
+
+    @property
+    def uncompiled(self) -> Combination:
+        return self._where(lambda name: traits(name).stage != "compile")
 
     def with_all(self, values: Mapping[str, Value]) -> Combination:
         return self.of({**self.values, **values})
@@ -48,20 +63,23 @@ class Combination:
     def plus(self, name: str, value: Value) -> Combination:
         return self.with_all({name: value})
 
-    def minus(self, name: str) -> Combination:
-        return self.of({n: v for n, v in self.items if n != name})
+    def minus(self, *names: str) -> Combination:
+        return self._where(lambda name: name not in names)
 
     def only(self, name: str) -> Combination:
         """This one without all but one of its settings."""
-        return self.of({n: v for n, v in self.items if n == name})
+        return self._where(lambda own: own == name)
 
     def beyond(self, other: Combination) -> Combination:
         """The settings that the other one lacks, or has with another value."""
         return self.of(dict(set(self.items) - set(other.items)))
 
-    def within(self, level: Numerics) -> Combination:
+    def within(self, numerics: Numerics) -> Combination:
         """This one without the settings whose effect on results is larger."""
-        return self.of({n: v for n, v in self.items if LEVELS.index(knobs.load(n).NUMERICS) <= LEVELS.index(level)})
+        return self._where(lambda name: level(name) <= LEVELS.index(numerics))
+
+    def _where(self, keeps: Callable[[str], bool]) -> Combination:
+        return Combination(tuple(item for item in self.items if keeps(item[0])))
 
     def __str__(self) -> str:
         return " + ".join(_word(*item) for item in self.items) or "torch's defaults"

@@ -11,15 +11,15 @@ import pytest
 from gputune.knobs import Value
 from gputune.live.loading import WORKERS
 from gputune.measurement import LOOKS
-from gputune.trials.choice import gain
-from gputune.trials.combination import DEFAULT, Combination
-from gputune.trials.measured import Block
-from gputune.trials.search import FIRST_LOOK, Search, options, precisions, to_compile
+from gputune.search.arms import Block
+from gputune.search.combination import DEFAULT, Combination
+from gputune.search.search import FIRST_LOOK, Search, options, precisions, to_compile
 
 ALL: Mapping[str, Any] = {
     "matmul_precision": "tf32", "amp_dtype": "bfloat16", "channels_last": True, "fused_optimizer": True,
     "compile": True,
 }  # fmt: skip
+NO_IMAGES = {name: value for name, value in ALL.items() if name != "channels_last"}
 Factors = Mapping[str, float]
 
 
@@ -113,8 +113,8 @@ class Disturbed(AsMuchWork):
         return block
 
 
-def best(program: Program, candidates: Mapping[str, Any] = ALL, *, images: bool = True, **more: Any) -> Combination:
-    return program.search(**more).best(candidates, images=images)
+def best(program: Program, candidates: Mapping[str, Any] = ALL, **more: Any) -> Combination:
+    return program.search(**more).best(candidates)
 
 
 class TestBest:
@@ -127,15 +127,15 @@ class TestBest:
 
     def test_mixed_precision_is_not_compiled_with_tf32_where_the_two_failed_together(self) -> None:
         bad = Combination.of({"amp_dtype": "bfloat16", "matmul_precision": "tf32"})
-        found = best(Program({"amp_dtype": 2.0, "compile": 1.2}), images=False, left_out=bad.__eq__)
+        found = best(Program({"amp_dtype": 2.0, "compile": 1.2}), NO_IMAGES, left_out=bad.__eq__)
         assert found.values == {"amp_dtype": "bfloat16", "compile": True}
 
     def test_what_failed_compiled_is_not_compiled_in_another_way(self) -> None:
         program = Program({"amp_dtype": 2.0, "compile": 1.2})
-        best(program, images=False)
+        best(program, NO_IMAGES)
         [failed] = program.compiled
         again = Program({"amp_dtype": 2.0, "compile": 1.2})
-        assert "compile" not in best(again, images=False, left_out=failed.__eq__).values
+        assert "compile" not in best(again, NO_IMAGES, left_out=failed.__eq__).values
         assert not again.compiled
 
     def test_threads_are_one_of_the_options(self) -> None:
@@ -151,7 +151,7 @@ class TestBest:
     def test_the_better_precision_is_found_whatever_the_noise(self, seed: int) -> None:
         program = Program({"matmul_precision": 2.2, "amp_dtype": 1.8, "fused_optimizer": 1.4}, noise=0.03)
         program.random.seed(seed)
-        found = best(program, images=False)
+        found = best(program, NO_IMAGES)
         assert found.values["matmul_precision"] == "tf32"
         assert found.values["fused_optimizer"] is True
 
@@ -159,18 +159,18 @@ class TestBest:
     def test_a_precision_is_looked_at_again_once_the_limit_of_all_is_gone(self, seed: int) -> None:
         program = Limited(noise=0.02)
         program.random.seed(seed)
-        assert best(program, images=False).values == {"matmul_precision": "tf32", "fused_optimizer": True}
+        assert best(program, NO_IMAGES).values == {"matmul_precision": "tf32", "fused_optimizer": True}
 
     def test_what_one_round_put_behind_is_looked_at_again_where_it_leaves_the_gpu_the_least_to_do(self) -> None:
         candidates = {name: ALL[name] for name in ("amp_dtype", "matmul_precision")}
         program = Disturbed()
         search = Search(measure=program.measure, used=lambda: program.blocks / 25)
-        assert search.best(candidates, images=False).values == {"amp_dtype": "bfloat16"}
+        assert search.best(candidates).values == {"amp_dtype": "bfloat16"}
         assert [len(arm.samples) for arm in search.tried if arm.stage == "precision"] == [1] * 4
 
     def test_not_so_what_enough_rounds_did(self) -> None:
         search = AsMuchWork({"amp_dtype": 0.5}, lighter={"amp_dtype": 0.5}).search()
-        search.best({name: ALL[name] for name in ("amp_dtype", "matmul_precision")}, images=False)
+        search.best({name: ALL[name] for name in ("amp_dtype", "matmul_precision")})
         assert {arm.stage for arm in search.tried} == {"precision"}
 
     def test_compiling_must_be_worth_its_first_step(self) -> None:
@@ -179,13 +179,13 @@ class TestBest:
 
     @pytest.mark.parametrize("traced", [False, True])
     def test_where_the_host_limits_all_precisions_the_one_with_the_least_work_is_compiled(self, traced: bool) -> None:
-        found = best(HostLimited(noise=0.001, traced=traced), images=False)
+        found = best(HostLimited(noise=0.001, traced=traced), NO_IMAGES)
         assert {"amp_dtype", "compile"} <= set(found.values)
 
     @pytest.mark.parametrize("seed", range(10))
     def test_what_gives_the_gpu_more_to_do_is_not_taken_for_luck_beside_a_noisy_host(self, seed: int) -> None:
         program = HostLimited(noise=0.05, seed=seed)
-        found = best(program, ALL | {"sdpa_backend": "flash"}, images=False)
+        found = best(program, NO_IMAGES | {"sdpa_backend": "flash"})
         assert "compile" in found.values
         assert program.device(found) == program.device(
             Combination.of({"amp_dtype": "bfloat16", "fused_optimizer": True})
@@ -209,7 +209,7 @@ class TestBest:
         program = Program({"amp_dtype": 2.0, "compile": 1.08}, noise=0.04)
         program.random.seed(seed)
         search = program.search()
-        search.best({name: ALL[name] for name in program.factors}, images=False)
+        search.best({name: ALL[name] for name in program.factors})
         rounds = {len(one.samples) for one in search.tried if one.stage == "compile"}
         assert rounds <= {FIRST_LOOK, *LOOKS}
 
@@ -221,13 +221,13 @@ class TestBest:
     def test_what_failed_before_is_left_out(self) -> None:
         bad = Combination.of({"amp_dtype": "bfloat16", "matmul_precision": "tf32"})
         search = Program({"amp_dtype": 2.0, "matmul_precision": 1.5}).search(left_out=bad.__eq__)
-        assert search.best(ALL, images=False) == Combination.of({"amp_dtype": "bfloat16"})
+        assert search.best(NO_IMAGES) == Combination.of({"amp_dtype": "bfloat16"})
         assert bad not in [one.combination for one in search.tried]
 
     def test_it_keeps_to_its_share(self) -> None:
         program = Program(dict.fromkeys(ALL, 1.1), noise=0.05)
         search = program.search()
-        search.final(search.best(ALL, images=True))
+        search.final(search.best(ALL))
         assert program.blocks <= 205
 
 
@@ -244,7 +244,7 @@ class TestFinal:
     def test_and_what_was_as_fast_with_a_lower_effect(self) -> None:
         program = Program({"amp_dtype": 1.26, "matmul_precision": 1.2, "fused_optimizer": 1.2}, noise=0.001)
         search = program.search(left_out=lambda one: {"amp_dtype", "matmul_precision"} <= set(one.values))
-        winner = search.best({name: ALL[name] for name in program.factors}, images=False)
+        winner = search.best({name: ALL[name] for name in program.factors})
         assert winner == Combination.of({"amp_dtype": "bfloat16", "fused_optimizer": True})
         rival = Combination.of({"matmul_precision": "tf32", "fused_optimizer": True})
         assert rival in [one.combination for one in search.final(winner)]
@@ -252,7 +252,7 @@ class TestFinal:
     @pytest.mark.parametrize("seed", range(5))
     def test_whatever_is_compiled_the_lower_effect_stays_a_rival(self, seed: int) -> None:
         search = HostLimited(noise=0.05, seed=seed).search()
-        arms = search.final(search.best(ALL | {"sdpa_backend": "flash"}, images=False))
+        arms = search.final(search.best(NO_IMAGES | {"sdpa_backend": "flash"}))
         assert "tf32" in {one.combination.level for one in arms}
 
     def test_it_goes_on_until_noise_hides_no_gain(self) -> None:
@@ -260,20 +260,20 @@ class TestFinal:
         for _ in range(20):
             search = Search(measure=program.measure, used=lambda: 0.0)
             default, fused = search.final(Combination.of({"fused_optimizer": True}))
-            found = gain(fused, default)
+            found = fused.against(default)
             gains += found is not None and found.verdict == "gain"
         assert gains >= 18, "of 32 rounds each, 7 find it"
 
     def test_where_nothing_can_be_tried_torchs_defaults_are_measured(self) -> None:
         search = Program({}).search()
-        [found] = search.final(search.best({}, images=False))
+        [found] = search.final(search.best({}))
         assert found.combination == DEFAULT
         assert found.samples
 
     def test_where_nothing_is_left_nothing_is_measured_again(self) -> None:
         program = Program({}, noise=0.001)
         search = program.search()
-        winner = search.best(ALL, images=False)
+        winner = search.best(NO_IMAGES)
         blocks = program.blocks
         assert [one.combination for one in search.final(winner)] == [DEFAULT]
         assert program.blocks == blocks
@@ -282,22 +282,24 @@ class TestFinal:
 EVERY = {**ALL, "cudnn_benchmark": True, "sdpa_backend": "flash"}
 TF32: dict[str, Value] = {"matmul_precision": "tf32"}
 HALF: dict[str, Value] = {"amp_dtype": "bfloat16"}
-PRECISIONS = ["tf32", "bfloat16", "bfloat16 + tf32"]
-LAST = ["channels_last", "channels_last + tf32", "bfloat16 + channels_last", "bfloat16 + channels_last + tf32"]
+PRECISIONS = [
+    "channels_last", "tf32", "channels_last + tf32", "bfloat16", "bfloat16 + channels_last", "bfloat16 + tf32",
+    "bfloat16 + channels_last + tf32",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("compared", "expected"),
     [
-        (precisions(DEFAULT, EVERY, images=True), PRECISIONS + LAST),
-        (precisions(DEFAULT, EVERY, images=False), PRECISIONS),
-        (precisions(Combination.of({WORKERS: 4}), TF32, images=False), ["4 workers + tf32"]),
+        (precisions(DEFAULT, EVERY), PRECISIONS),
+        (precisions(DEFAULT, TF32 | HALF), ["tf32", "bfloat16", "bfloat16 + tf32"]),
+        (precisions(Combination.of({WORKERS: 4}), TF32), ["4 workers + tf32"]),
         (options(DEFAULT, EVERY), ["fused_optimizer", "cudnn_benchmark + fused_optimizer", "fused_optimizer + flash"]),
         (options(DEFAULT, {"cudnn_benchmark": True, "omp_threads": 2}), ["cudnn_benchmark", "2 threads"]),
         (to_compile(Combination.of(HALF), HALF), ["bfloat16"]),
     ],
     ids=[
-        "precisions in both formats", "without images in one", "on what was found before", "options beside the fused",
+        "precisions in both formats", "or in one", "on what was found before", "options beside the fused",
         "options by themselves", "compiled without TF32",
     ],
 )  # fmt: skip

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Generic, TypeVar
 
-from .measurement import BY_FAR, FEWEST_PAIRS, LOOKS, MORE_LOOKS, comparison_of
+from gputune.measurement import BY_FAR, FEWEST_PAIRS, LOOKS, MORE_LOOKS, Comparison, comparison_of
 
 
 @dataclass(kw_only=True, eq=False)
@@ -31,6 +31,14 @@ class Arm:
     ranked: bool = False
     """Whether the fastest of the ranked arms is to be decided against this one too."""
     samples: list[float] = field(default_factory=list)
+
+    def ratios(self, other: Arm) -> list[float]:
+        """To another arm, over the rounds that both had."""
+        return [new / old for new, old in zip(self.samples, other.samples, strict=False)]
+
+    def against(self, other: Arm) -> Comparison | None:
+        """How much faster the arm is than another; None with too few samples."""
+        return comparison_of(self.ratios(other))
 
 
 A = TypeVar("A", bound=Arm)
@@ -122,7 +130,7 @@ def decided(arms: Sequence[Arm]) -> bool:
 
 def disagreeing(arms: Sequence[Arm]) -> bool:
     """Whether something is not decided since the ratios of the samples differ by more than what is far apart."""
-    undecided = (_ratios(arm, other) for arm, other in _pairs(arms) if not _pair_decided(arm, other))
+    undecided = (arm.ratios(other) for arm, other in _pairs(arms) if not _pair_decided(arm, other))
     return any(max(ratios) > BY_FAR * min(ratios) for ratios in undecided)
 
 
@@ -138,12 +146,8 @@ def _ranking(arms: Sequence[Arm]) -> list[tuple[Arm, Arm]]:
     return [(fastest, arm) for arm in ranking if fastest is not None and arm is not fastest]
 
 
-def _ratios(arm: Arm, other: Arm) -> list[float]:
-    return [new / old for new, old in zip(arm.samples, other.samples, strict=True)]
-
-
 def _pair_decided(arm: Arm, other: Arm) -> bool:
-    comparison = comparison_of(_ratios(arm, other))
+    comparison = arm.against(other)
     if comparison is None or comparison.verdict == "undecided":
         return False
     if arm.worth is None:

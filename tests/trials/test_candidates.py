@@ -1,4 +1,4 @@
-"""Combinations, and which settings are candidates on a machine."""
+"""Which settings are candidates on a machine."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,36 +8,13 @@ from making import profile
 from recorded import facts_of
 
 from gputune.facts import Facts
-from gputune.trials.candidates import TRIED, candidates
-from gputune.trials.combination import DEFAULT, Combination
+from gputune.live.orders import LoaderDescribed
+from gputune.trials.candidates import candidates, most_workers
 
-BOTH = Combination.of({"matmul_precision": "tf32", "fused_optimizer": True})
-
-
-def test_the_level_is_the_largest_effect() -> None:
-    assert (DEFAULT.level, BOTH.level) == ("exact", "tf32")
-    assert BOTH.plus("amp_dtype", "bfloat16").level == "mixed"
-
-
-def test_within_a_level() -> None:
-    assert BOTH.within("rounding") == BOTH.minus("matmul_precision") == Combination.of({"fused_optimizer": True})
-    assert BOTH.within("exact") == DEFAULT
-
-
-def test_what_one_has_beyond_another() -> None:
-    assert BOTH.beyond(Combination.of({"fused_optimizer": True})).values == {"matmul_precision": "tf32"}
-    assert DEFAULT.beyond(BOTH) == DEFAULT
-
-
-def test_in_words() -> None:
-    assert (str(DEFAULT), str(BOTH)) == ("torch's defaults", "fused_optimizer + tf32")
-    assert str(BOTH.plus("dataloader_workers", 8)) == "8 workers + fused_optimizer + tf32"
-
-
-def test_workers() -> None:
-    assert BOTH.workers is None
-    assert BOTH.plus("dataloader_workers", 8).workers == 8
-    assert BOTH.plus("dataloader_workers", 8).only("dataloader_workers").items == (("dataloader_workers", 8),)
+TRIED = {
+    "matmul_precision": "tf32", "amp_dtype": "bfloat16", "channels_last": True, "fused_optimizer": True,
+    "inference_mode": True, "cudnn_benchmark": True, "sdpa_backend": "flash", "compile": True, "dataloader_workers": 1,
+}  # fmt: skip
 
 
 class TestCandidates:
@@ -92,3 +69,32 @@ class TestCandidates:
     def test_it_names_the_back_end_of_attention_to_try(self) -> None:
         made = profile({"sdpa_backend": "cudnn"})
         assert candidates(facts_of(), "cuda", profile=made)["sdpa_backend"] == "cudnn"
+
+
+LOADER: dict[str, Any] = {"batches": 1000, "batch_bytes": 0}
+
+
+@pytest.mark.parametrize(
+    ("changed", "ranks", "most"),
+    [
+        ({}, 1, 64),
+        ({}, 4, 16),
+        ({"batches": 3}, 1, 3),
+        ({"batches": None}, 1, 64),
+        ({"batch_bytes": 64 << 20}, 1, 6),
+        ({"batch_bytes": 1 << 30}, 1, 0),
+    ],
+    ids=[
+        "by CPUs",
+        "which ranks share",
+        "by batches of an epoch",
+        "of no known length",
+        "by shared memory",
+        "which holds none",
+    ],
+)
+def test_the_most_workers(changed: dict[str, Any], ranks: int, most: int) -> None:
+    facts = facts_of("cpu-only")
+    cpu = replace(facts.cpu, budget=16, affinity_count=16, logical_count=16, quota=None)
+    sixteen = replace(facts, cpu=cpu, memory=replace(facts.memory, shm_free_bytes=1 << 30))
+    assert most_workers(sixteen, LoaderDescribed(**{**LOADER, **changed}), ranks) == most

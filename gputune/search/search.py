@@ -1,0 +1,174 @@
+"""Which combination of settings runs a program's steps fastest: what is tried, in which order, and for how long. Pure:
+time and samples come in.
+
+Settings are combined greedily, each stage on the best of the one before: precisions in both memory formats; the
+optimizer's form and the libraries' own choices; with these once more the precisions that were about as fast as the
+best, since what limited them all may be gone, and those that too few rounds put behind; compiling what leaves the GPU
+the least to do, and mixed precision with TF32 beside it, which is done once, and therefore compared until decided. A
+stage is a comparison in rounds that drops what is far behind. The last comparison, of torch's defaults, of what is left
+of the winner within each lower effect on results, of what was about as fast as the winner with a lower effect, and of
+the winner itself, goes on until it is decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gputune.knobs import LEVELS, Value, load
+from gputune.measurement import LOOKS, MORE_LOOKS
+from gputune.search.arms import Block, Tried
+from gputune.search.choice import certainly_slower, choice, far_behind, plainness, uses_more_memory, with_least_work
+from gputune.search.combination import DEFAULT, Combination
+from gputune.search.rounds import Rounds, ranked
+from gputune.search.traits import of_stage, with_what_comes_before
+
+Candidates = Mapping[str, Value]
+
+
+def precisions(start: Combination, candidates: Candidates) -> list[Combination]:
+    """Every selection of the candidates of stage `precision`, each with what it is tried on top of."""
+    names = of_stage("precision", candidates)
+    selections = ([name for place, name in enumerate(names) if bits >> place & 1] for bits in range(1, 1 << len(names)))
+    return list(dict.fromkeys(start.with_all(_together(selection, candidates)) for selection in selections))
+
+
+def options(best: Combination, candidates: Candidates) -> list[Combination]:
+    """Each candidate of stage `options`, with what it is tried on top of."""
+    return [best.with_all(_together([name], candidates)) for name in of_stage("options", candidates)]
+
+
+def to_compile(light: Combination, candidates: Candidates) -> list[Combination]:
+    """The combinations of which the first one is compiled that is not known to fail: in mixed precision with TF32
+    beside it, whatever that was worth uncompiled. A compiled program may call kernels of FP32 where the same one
+    uncompiled calls none; kernels of bfloat16 are the same with TF32 as without.
+    """
+    names = of_stage("precision", candidates) if light.level == "mixed" else []
+    with_tf32 = light.with_all({name: candidates[name] for name in names if load(name).NUMERICS == "tf32"})
+    return list(dict.fromkeys([with_tf32, light]))
+
+
+def _together(names: Sequence[str], candidates: Candidates) -> dict[str, Value]:
+    return {name: candidates[name] for name in with_what_comes_before(names, candidates)}
+
+
+FIRST_LOOK = 4
+"""The rounds after which a stage drops what is far behind."""
+STAGE_ROUNDS = 8
+ENDS = {"precision": 0.3, "options": 0.42, "again": 0.54, "compile": 0.66, "final": 1.0}
+"""By stage, the share of the search by which its last round is to end."""
+
+
+@dataclass(kw_only=True)
+class Search:
+    """The search for one program. `measure` runs a block and may raise."""
+
+    measure: Callable[[Combination], Block]
+    used: Callable[[], float]
+    """The share of the steps and of the time for the search that is used up."""
+    left_out: Callable[[Combination], bool] = lambda one: False
+    start: Combination = DEFAULT
+    """The combination that all others begin with: torch's defaults, or a number of workers with which steps need not
+    wait for data."""
+    tried: list[Tried] = field(default_factory=list)
+
+    def best(self, candidates: Candidates) -> Combination:
+        """The combination that is to be compared with torch's defaults at last."""
+        precise = self._stage("precision", self.start, precisions(self.start, candidates))
+        chosen = self._stage("options", precise, options(precise, candidates))
+        added, best = chosen.beyond(precise), chosen
+        near, disturbed = self._about_as_fast("precision"), self._perhaps_disturbed("precision")
+        if added.items or disturbed:
+            others = [arm.combination.with_all(added.values) for arm in (*near, *disturbed)]
+            best = self._stage("again", best, others)
+        if compiling := {name: candidates[name] for name in of_stage("compile", candidates)}:
+            freed = self._options_with_least_work(chosen).beyond(precise)
+            light = self._precision_with_least_work(best).beyond(added).with_all(freed.values)
+            able = self._usable(to_compile(light, candidates))[:1]
+            best = self._stage("compile", best, [one.with_all(compiling) for one in able], most=LOOKS[-1])
+        return best
+
+    def final(self, winner: Combination) -> list[Tried]:
+        """Torch's defaults, what is left of the winner within each level, its rivals and the winner, compared until
+        decided. What is left is not compiled, which would take as long as all else.
+        """
+        near = [arm.combination for arm in self._about_as_fast(self._last_precision_stage)]
+        rivals = [one for one in near if one.effect < winner.effect]
+        less = [self.start, *(winner.within(level) for level in LEVELS), *rivals]
+        arms = self._usable([DEFAULT, *(one.uncompiled for one in (*less, winner)), winner])
+        if len(arms) == 1:
+            tried = [arm for arm in self.tried if arm.combination == DEFAULT][-1:]
+            return tried or self._compare("final", arms, most=STAGE_ROUNDS)
+        return self._compare("final", arms, most=MORE_LOOKS[-1])
+
+    def _stage(
+        self, name: str, start: Combination, others: Iterable[Combination], *, most: int = STAGE_ROUNDS
+    ) -> Combination:
+        arms = self._usable([start, *others])
+        if len(arms) < 2:
+            return start
+        return choice(self._compare(name, arms, most=most), self._default_peak_bytes()).combination
+
+    def _precision_with_least_work(self, best: Combination) -> Combination:
+        """Of the precisions that were about as fast as the best, that which leaves the GPU the least to do: where the
+        host limits all, it is faster compiled. If times are unknown, a larger effect on results stands for less to do.
+        """
+        near = self._about_as_fast(self._last_precision_stage)
+        if light := self._with_least_work(near, best):
+            return light
+        as_fast = [arm.combination for arm in near]
+        return next((one for one in as_fast if best in as_fast and best.effect < one.effect), best)
+
+    def _options_with_least_work(self, chosen: Combination) -> Combination:
+        """Of the options that were about as fast as the chosen one, that which leaves the GPU the least to do. One that
+        certainly spares the host stays: it does so in a compiled program, too.
+        """
+        near = self._about_as_fast("options")
+        own = next((arm for arm in near if arm.combination == chosen), None)
+        as_fast = [arm for arm in near if own and not certainly_slower(arm, own)]
+        return self._with_least_work(as_fast, chosen) or chosen
+
+    def _with_least_work(self, arms: Sequence[Tried], best: Combination) -> Combination | None:
+        """The best if it is one of the lightest without more memory, else the plainest of these; None if unknown."""
+        memory = self._default_peak_bytes()
+        light = with_least_work([arm for arm in arms if arm.combination == best or not uses_more_memory(arm, memory)])
+        found = [arm.combination for arm in light]
+        return best if best in found else min(found, key=plainness, default=None)
+
+    @property
+    def _last_precision_stage(self) -> str:
+        return "again" if any(arm.stage == "again" for arm in self.tried) else "precision"
+
+    def _perhaps_disturbed(self, stage: str) -> list[Tried]:
+        """The lightest arms that seemed far behind, perhaps disturbed, in a stage with too few rounds to say so."""
+        arms, near = self._arms_of(stage), self._about_as_fast(stage)
+        hurried = any(len(arm.samples) < FIRST_LOOK for arm in arms)
+        return [arm for arm in with_least_work(arms) if arm not in near] if hurried else []
+
+    def _about_as_fast(self, stage: str) -> list[Tried]:
+        arms = self._arms_of(stage)
+        far = far_behind(arms) if arms else []
+        return [arm for arm in sorted(arms, key=lambda arm: -arm.rate) if arm not in far]
+
+    def _arms_of(self, stage: str) -> list[Tried]:
+        return [arm for arm in self.tried if arm.stage == stage and arm.samples]
+
+    def _usable(self, combinations: Iterable[Combination]) -> list[Combination]:
+        return [one for one in dict.fromkeys(combinations) if not self.left_out(one)]
+
+    def _default_peak_bytes(self) -> int | None:
+        peaks = (arm.peak_bytes for arm in self.tried if arm.combination in (DEFAULT, self.start))
+        return next((peak for peak in peaks if peak is not None), None)
+
+    def _compare(self, stage: str, combinations: Sequence[Combination], *, most: int) -> list[Tried]:
+        arms = ranked([Tried(combination=one, stage=stage) for one in combinations])
+        self.tried += arms
+        rounds: Rounds[Tried] = Rounds(arms=arms, deadline=ENDS[stage], most=most)
+        while arm := rounds.next(self.used()):
+            rounds.push(arm.note(self.measure(arm.combination)))
+            if stage != "final" and len(rounds.arms[0].samples) == FIRST_LOOK and not rounds.within_a_round:
+                for one in far_behind(rounds.arms):
+                    rounds.drop(one)
+                if len(rounds.arms) == 1:
+                    break
+        return [arm for arm in rounds.arms if arm.samples]
