@@ -86,10 +86,13 @@ def interleave(
     _set_repeats(arms, left, block_seconds)
     if left < 2 * sum(arm.repeats * arm.seconds for arm in arms):  # the warm-up round, and one that is kept
         return []
-    comparison = Rounds(arms=list(arms), deadline=deadline, warm_up=True)
+    for arm in arms:  # the warm-up round
+        rate(context, arm)
+        arm.conditions.clear()
+    if deadline - time.monotonic() < sum(arm.repeats * arm.seconds for arm in arms):
+        return []
+    comparison = Rounds(arms=list(arms), deadline=deadline)
     while upcoming := comparison.next(time.monotonic()):
-        if not upcoming.samples:
-            upcoming.conditions.clear()  # the warm-up round's
         comparison.push(rate(context, upcoming))
     return [metric.row_of(context, arm) for arm in arms if arm.samples]
 

@@ -58,8 +58,6 @@ class Rounds(Generic[A]):
     """A round starts only where the deadline is at least this many of the last round's durations away."""
     most: int = LOOKS[-1]
     """How many samples each arm may have, with those that it starts with."""
-    warm_up: bool = False
-    """Whether the first round is not kept."""
     shuffled: bool = True
     """Whether more than two arms change their order. Without, only its direction alternates."""
 
@@ -68,14 +66,12 @@ class Rounds(Generic[A]):
         self._waiting: list[A] = []
         self._taken: list[tuple[A, float]] = []
         self._round_start: float | None = None
-        self._warming_up = self.warm_up
 
     def next(self, now: float) -> A | None:
         """The arm to run now, the same until its sample is pushed; None when the comparison has ended."""
         if not self._waiting and not self._ended(now):
             self._round_start = now
-            number = len(self.arms[0].samples) + (self.warm_up and not self._warming_up)
-            self._waiting = order(self.arms, number, shuffled=self.shuffled)
+            self._waiting = order(self.arms, len(self.arms[0].samples), shuffled=self.shuffled)
         return self._waiting[0] if self._waiting else None
 
     @property
@@ -96,10 +92,8 @@ class Rounds(Generic[A]):
     def _keep_whole_round(self) -> None:
         if self._waiting or not self._taken:
             return
-        if not self._warming_up:
-            for arm, sample in self._taken:
-                arm.samples.append(sample)
-        self._warming_up = False
+        for arm, sample in self._taken:
+            arm.samples.append(sample)
         self._taken = []
 
     def _ended(self, now: float) -> bool:

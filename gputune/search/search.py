@@ -82,8 +82,8 @@ class Search:
             others = [arm.combination.with_all(added.values) for arm in (*near, *disturbed)]
             best = self._stage("again", best, others)
         if compiling := {name: candidates[name] for name in of_stage("compile", candidates)}:
-            freed = self._options_with_least_work(chosen).beyond(precise)
-            light = self._precision_with_least_work(best).beyond(added).with_all(freed.values)
+            light_options = self._options_with_least_work(chosen).beyond(precise)
+            light = self._precision_with_least_work(best).beyond(added).with_all(light_options.values)
             able = self._usable(to_compile(light, candidates))[:1]
             best = self._stage("compile", best, [one.with_all(compiling) for one in able], most=LOOKS[-1])
         return best

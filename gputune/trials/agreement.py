@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from gputune.live.orders import OutputsCompared
 from gputune.profile import Guard
+from gputune.trials.recorded import percent
 
 AGREEING = 0.999
 """The share of the clear rows in which the largest element must be the same."""
@@ -27,7 +28,7 @@ def verdict(found: OutputsCompared, limit: float) -> Guard:
         return Guard(verdict="refused", steps=found.calls, reason=refused)
     if unknown is not None:
         return Guard(verdict="unknown", steps=found.calls, reason=unknown)
-    reason = f"outputs within {_percent(found.error)} of FP32's"
+    reason = f"outputs within {percent(found.error)} % of FP32's"
     if found.rows:
         reason += f", the largest element the same in {found.agreeing} of {found.rows} rows"
     return Guard(verdict="accepted", steps=found.calls, reason=reason)
@@ -37,7 +38,7 @@ def _unknown(found: OutputsCompared, limit: float) -> Iterator[str]:
     if not found.calls:
         yield found.failed or "no output was a tensor"
     if found.spread > limit:
-        yield f"two calls with the same inputs differ by {_percent(found.spread)} without any settings"
+        yield f"two calls with the same inputs differ by {percent(found.spread)} % without any settings"
 
 
 def _refused(found: OutputsCompared, limit: float) -> Iterator[str]:
@@ -49,13 +50,8 @@ def _refused(found: OutputsCompared, limit: float) -> Iterator[str]:
         return
     differing, others = found.rows - found.agreeing, found.labels - found.same_labels
     if found.error > limit:
-        error, explained = _percent(found.error), _percent(limit)
-        yield f"outputs of the same inputs differ by {error}, and the precision explains {explained}"
+        yield f"outputs of the same inputs differ by {percent(found.error)} % instead of at most {percent(limit)} %"
     if differing > (1 - AGREEING) * found.rows:
         yield f"the largest element is another one in {differing} of {found.rows} rows in which it is clear"
     if others > (1 - AGREEING_LABELS) * found.labels:
         yield f"{others} of {found.labels} whole numbers are others"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"

@@ -55,11 +55,10 @@ def test_the_next_arm_stays_the_same_until_its_sample_is_pushed():
     assert rounds.next(0) is rounds.next(1) is not None
 
 
-@pytest.mark.parametrize(("warm_up", "blocks"), [(False, 12), (True, 13)])
-def test_equal_arms_are_decided_at_the_first_look_and_the_warm_up_is_not_kept(warm_up, blocks):
-    rounds = Rounds(arms=against_first(arms(2)), warm_up=warm_up)
+def test_equal_arms_are_decided_at_the_first_look():
+    rounds = Rounds(arms=against_first(arms(2)))
     ran, _ = run(rounds)
-    assert ran == [arm for number in range(blocks) for arm in order(rounds.arms, number)]
+    assert ran == [arm for number in range(12) for arm in order(rounds.arms, number)]
     assert [len(arm.samples) for arm in rounds.arms] == [12, 12]
     assert decided(rounds.arms)
 
@@ -82,12 +81,12 @@ def test_more_rounds_than_that_are_only_for_the_fastest(fastest, kept):
 
 
 @pytest.mark.slow
-@given(st.integers(1, 6), st.floats(0, 100), st.floats(0, 100), st.booleans())
-def test_all_arms_have_as_many_samples_and_no_round_is_begun_that_would_pass_the_deadline(count, first, last, warm_up):
-    rounds = Rounds(arms=ranked(arms(count)), deadline=first, latest=last, warm_up=warm_up)
+@given(st.integers(1, 6), st.floats(0, 100), st.floats(0, 100))
+def test_all_arms_have_as_many_samples_and_no_round_is_begun_that_would_pass_the_deadline(count, first, last):
+    rounds = Rounds(arms=ranked(arms(count)), deadline=first, latest=last)
     ran, now = run(rounds)
     kept = {len(arm.samples) for arm in rounds.arms}
-    assert kept == {len(ran) // count - warm_up}
+    assert kept == {len(ran) // count}
     assert now <= max(first, last, count)
     assert now + count > first or kept == {12}
     assert rounds.next(now) is None
