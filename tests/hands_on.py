@@ -1,15 +1,29 @@
 """Small models, as knobs get them."""
 
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import nn
 
+from gputune.live import observer
+from gputune.live.finding import Seen
 from gputune.live.root import Root
-from gputune.live.watch import Seen
 
 ROOT = ("device", "gradients", "features", "failed")
+
+
+@contextmanager
+def unfollowed() -> Iterator[None]:
+    """What follows the program when it ends follows no more, so that torch is as it was."""
+    before, call = {event: list(found) for event, found in observer.followers.items()}, nn.Module.__call__
+    yield
+    for event, found in observer.followers.items():
+        for one in [one for one in found if one not in before[event]]:
+            observer.leave(one, event)
+    assert nn.Module.__call__ is call
 
 
 def mlp() -> Any:

@@ -170,7 +170,7 @@ def failed(name: str, why: Why | str, before: Value = None) -> Applied:
     return Applied(setting=name, before=before, after=before, status="failed", reasons=(why,))
 
 
-def error(fault: BaseException) -> str:
+def error_text(fault: BaseException) -> str:
     """The type and message of an exception, on one line."""
     return f"{type(fault).__name__}: {' '.join(str(fault).split())[:200]}"
 

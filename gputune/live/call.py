@@ -44,8 +44,8 @@ REWOUND = 2
 class Suspect:
     """Something that was put in, and may make a call fail."""
 
-    take_out: Callable[[], None]
-    put_back: Callable[[], None]
+    take_out: Callable[[], object]
+    put_back: Callable[[], object]
     failed: Callable[[Exception], None]
     """Called with the exception that it raised, once it is out for good."""
 
@@ -128,7 +128,7 @@ class Call:
             output = call(*inputs, **named)
             return restored(output, None, contiguous=True) if self.channels_last else output
         context = torch.autocast(self.device, dtype=self.dtype, cache_enabled=self.cache)
-        context.by_gputune = True  # for Witness, which looks for the program's own
+        context.by_gputune = True  # `patches.feature_used` looks for the program's own
         with context:
             output = call(*inputs, **named)
         return restored(output, self.dtype, self.channels_last)

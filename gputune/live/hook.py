@@ -113,7 +113,7 @@ def reads() -> dict[str, Mapping[str, Any]]:
         try:
             answers[name] = {"value": setting.current(), "default": knobs.default_of(setting)}
         except Exception as error:
-            answers[name] = {"fault": applied.failed(name, applied.error(error)).plain}
+            answers[name] = {"fault": applied.failed(name, applied.error_text(error)).plain}
     return answers
 
 
@@ -157,7 +157,7 @@ def _from_payload(name: str, value: Value, measured: str | None) -> Applied:
     try:
         return applied.read_back(setting, value, setting.current())
     except Exception as error:
-        return applied.failed(name, applied.error(error))
+        return applied.failed(name, applied.error_text(error))
 
 
 def _set(setting: knobs.Knob, value: Value, when: str) -> Applied:
@@ -167,7 +167,7 @@ def _set(setting: knobs.Knob, value: Value, when: str) -> Applied:
         row = applied.left_alone(setting, value, before, default, _ours.get(name, default))
         return row or _changed(setting, value, before, when)
     except Exception as error:
-        return applied.failed(name, applied.error(error), before)
+        return applied.failed(name, applied.error_text(error), before)
 
 
 def _changed(setting: knobs.Knob, value: Value, before: Value, when: str) -> Applied:

@@ -1,9 +1,9 @@
 """Puts settings that take lines of a script into a program that has none: what is found, decided, done and said.
 
-The program's first training step is left as it is. After it, `Watch` looks on until the same optimizer has stepped
-again, and then the hands go to work on the models that it found. An optimizer that appears later starts this anew.
-In a program that trains nothing its models' calls take the place of these steps, and only what was tuned for it is put
-in.
+The program's first training step is left as it is. After it, a `ModelFinder` looks on until the same optimizer has
+stepped again, and then settings are turned on in the models that it found. An optimizer that appears later starts this
+anew. In an inference-only program its models' calls take the place of these steps, and only what was tuned for it is
+turned on. If an optimizer steps later, that is turned off again.
 """
 
 from __future__ import annotations
@@ -11,42 +11,40 @@ from __future__ import annotations
 import multiprocessing
 import os
 import weakref
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import knobs
-from ..knobs import Value
-from . import applied
+from . import applied, observer
 from .advice import Advice, Tuned, Values, entry
 from .applied import Applied, Reason, Why
-from .call import Suspect
-from .inference import Answering, usual_mode
+from .finding import ModelFinder, Seen
+from .installer import Installer, SetFlag
+from .iterations import Iterations
 from .models import family, key
-from .outcome import Outcome, left, line, obstacle
+from .outcome import Outcome, line
 from .root import Root, found_roots, is_ddp, root_of
-from .watch import Seen, Watch
 
 MOST_MODELS = 32
 """A program that calls more modules from outside than this calls its layers one by one."""
-PATIENCE = 3
-"""So many steps of an optimizer are watched for a model. A step that calls its parent class's counts as two."""
 OLDEST_TORCH = (2, 4)
 
 Say = Callable[[str], None]
 
 
-class Injection:
-    def __init__(self, advice: Advice, set_flag: Callable[[str, Value], Applied], say: Say) -> None:
+class Injection(observer.Follower):
+    def __init__(self, advice: Advice, set_flag: SetFlag, say: Say) -> None:
         self.advice = advice
-        trains = all(program.trains for program in advice.programs)
-        self._outcome = Outcome(self._expected(), Reason.NO_STEP() if trains else Reason.FEW_CALLS())
+        self._trains = all(program.trains for program in advice.programs)
+        self._outcome = Outcome(self._expected(), Reason.NO_STEP() if self._trains else Reason.FEW_CALLS())
         self._set_flag, self._say = set_flag, say
-        self._watch = Watch(advice.device)
-        self._answering = Answering(advice.device, self._put_in, self._give_up)
+        self._finder = ModelFinder(advice.device)
+        self._inference_finder = ModelFinder(advice.device, gradients=False)
+        self._iterations = Iterations(self._inferred, trains=False)
+        self._inference: list[Installer] = []
+        """What is turned on in a program that may be inference-only."""
         self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._awaited: weakref.ref[Any] | None = None
-        self._patience = PATIENCE
         self._tuned: Tuned | None = None
         self._done: weakref.WeakSet[Any] = weakref.WeakSet()
         self._converted: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -61,17 +59,15 @@ class Injection:
 
     def start(self) -> None:
         import torch
-        from torch.nn.modules.module import register_module_module_registration_hook
-        from torch.optim.optimizer import register_optimizer_step_post_hook
 
         if tuple(map(int, torch.__version__.split("+")[0].split(".")[:2])) < OLDEST_TORCH:
             self._outcome.nothing(f"torch {torch.__version__} is older than 2.4")
             return
-        register_optimizer_step_post_hook(self._stepped)
-        if not all(program.trains for program in self.advice.programs):
-            self._answering.start()
+        observer.follow(self, "optimizer_stepped")
+        if not self._trains:
+            observer.follow(self._iterations, "model_called")
         if any(values.get("channels_last") for values in self._all_values()):
-            register_module_module_registration_hook(self._wrapped)
+            observer.follow(self, "module_registered")
 
     def _all_values(self) -> list[Values]:
         return [
@@ -84,12 +80,7 @@ class Injection:
         values = [(name, one.get(name)) for one in self._all_values() for name in knobs.in_models()]
         return sorted({name for name, value in values if not knobs.is_default(knobs.load(name), value)})
 
-    def _nothing(self, why: Why | str) -> None:
-        self._outcome.nothing(why)
-        if self.advice.for_any and not self.advice.quiet and _speaks():
-            self._say(f"nothing was put into the program: {why}")
-
-    def _stepped(self, optimizer: Any, *_: Any) -> None:
+    def optimizer_stepped(self, optimizer: Any) -> None:
         if self._awaited is None and optimizer in self._optimizers:
             return
         try:
@@ -98,69 +89,84 @@ class Injection:
             self._give_up(error)
 
     def _follow(self, optimizer: Any) -> None:
-        if self._answering.undo():
+        self._stop_inference()
+        if self._inference:
+            while self._inference:
+                self._inference.pop().switch({})
             self._done.clear()
             self._outcome.begin_again()
         if optimizer not in self._optimizers:
             self._optimizers.add(optimizer)
             if self._awaited is None or self._awaited() is None:
-                self._awaited, self._patience = weakref.ref(optimizer), PATIENCE
-                self._watch.start()
-        elif self._awaited is not None and self._awaited() in (optimizer, None):
-            self._patience -= 1
-            if self._patience and not self._watch.seen:
-                return
+                self._awaited = weakref.ref(optimizer)
+                self._finder.start()
+        elif self._awaited is not None and self._awaited() in (optimizer, None) and self._finder.has_looked():
             self._awaited = None
-            self._watch.stop()
-            self._put_in(self._watch)
+            self._turn_on(self._finder)
+
+    def _inferred(self) -> None:
+        """An iteration of a program that seems to be inference-only has ended."""
+        try:
+            if not self._inference_finder.is_active:
+                self._inference_finder.start()
+            elif self._inference_finder.has_looked():
+                self._stop_inference()
+                self._turn_on(self._inference_finder)
+        except Exception as error:
+            self._give_up(error)
+
+    def _stop_inference(self) -> None:
+        observer.leave(self._iterations)
+        self._inference_finder.stop()
 
     def _give_up(self, error: Exception) -> None:
         self._awaited = None
-        self._watch.stop()
-        self._answering.stop()
+        self._finder.stop()
+        self._stop_inference()
         self._say(f"nothing was put into the program: {type(error).__name__}: {error}")
 
-    def _wrapped(self, wrap: Any, _: str, model: Any) -> None:
+    def module_registered(self, outer: Any, name: str, module: Any) -> None:
         """Before DistributedDataParallel has looked at the model that it is to wrap."""
-        if not is_ddp(wrap):
+        if not is_ddp(outer):
             return
         try:
-            self._convert(wrap, model)
+            self._convert(outer, module)
         except Exception as error:
             self._say(f"channels_last was not put in: {type(error).__name__}: {error}")
 
     def _convert(self, wrap: Any, model: Any) -> None:
         from ..knobs import channels_last
 
-        seen = Seen(model=weakref.ref(model), shapes=[])
-        root = root_of(self._watch, model, seen, self._optimizers, self.advice.device)
+        root = root_of(self._finder, model, Seen(model=weakref.ref(model), shapes=[]), self._optimizers)
         root.converted, root.failed = model in self._converted, self._failed
         tuned = self.advice.program([_key(model)])
         values = tuned.settings if tuned else self.advice.by_family(family(model))
-        if not values.get("channels_last") or root.left_alone() or obstacle(root, "channels_last", True):
+        installer, setting = Installer([root], guarded=True), {"channels_last": True}
+        if not values.get("channels_last") or installer.obstacles(setting):
             return
         channels_last.convert(model)
         self._converted.add(wrap)
         # The wrap's own call is guarded from its first time on.
         root.model, root.converted = wrap, True
-        channels_last.turn_on(root, True)
-        self._guard(root, "channels_last", channels_last, True)
+        installer.switch(setting)
 
-    def _put_in(self, watch: Watch) -> None:
-        with usual_mode():
-            roots = []
-            for root in found_roots(watch, self._optimizers, self.advice.device):
-                root.converted, root.failed = root.model in self._converted, self._failed
-                if root.model in self._done:
-                    self._into(root, self._tuned, ["fused_optimizer"])  # it has an optimizer more than before
-                else:
-                    roots.append(root)
-            if roots and len(roots) <= MOST_MODELS:
-                self._put_into(roots)
-            elif not self._done:
-                self._nothing(Reason.MANY_MODELS(len(roots)) if roots else Reason.NO_MODEL())
+    def _turn_on(self, finder: ModelFinder) -> None:
+        roots = []
+        for root in found_roots(finder, self._optimizers):
+            root.converted, root.failed = root.model in self._converted, self._failed
+            if root.model in self._done:
+                self._turn_on_in(root, ["fused_optimizer"])  # it has an optimizer more than before
+            else:
+                roots.append(root)
+        if roots and len(roots) <= MOST_MODELS:
+            self._turn_on_in_all(roots)
+        elif not self._done:
+            why = Reason.MANY_MODELS(len(roots)) if roots else Reason.NO_MODEL()
+            self._outcome.nothing(why)
+            if self.advice.for_any and not self.advice.quiet and _speaks():
+                self._say(f"nothing was put into the program: {why}")
 
-    def _put_into(self, roots: list[Root]) -> None:
+    def _turn_on_in_all(self, roots: list[Root]) -> None:
         trains = all(root.gradients for root in roots)
         tuned = self.advice.program([_key(root.model) for root in roots], trains=trains)
         if tuned is None and not (trains and self.advice.for_any):
@@ -170,57 +176,36 @@ class Injection:
             return
         self._tuned = tuned
         self._done.update(root.model for root in roots)
-        for name, value in (tuned.settings if tuned else {}).items():
-            if name not in knobs.in_models():
-                row = self._set_flag(name, value)
-                if not trains and row.status == "applied":
-                    self._answering.undo_by(partial(self._set_flag, name, row.before))
-                as_tuned = row.status == "applied" and value == knobs.load(name).DEFAULT
-                self._outcome.replace(row.and_because("as it was tuned") if as_tuned else row)
+        flags = {
+            name: value for name, value in (tuned.settings if tuned else {}).items() if name not in knobs.in_models()
+        }
+        rows = self._switch(Installer(set_flag=self._set_flag), flags, trains)
+        for name, value in flags.items():
+            as_tuned = rows[name].status == "applied" and value == knobs.load(name).DEFAULT
+            self._outcome.replace(rows[name].and_because("as it was tuned") if as_tuned else rows[name])
         for root in roots:
-            self._into(root, tuned, knobs.in_models())
+            self._turn_on_in(root, knobs.in_models())
         self._outcome.settle()
         self._report(roots, tuned)
 
-    def _into(self, root: Root, tuned: Tuned | None, names: list[str]) -> None:
-        if tuned and _key(root.model) not in tuned.models:
+    def _turn_on_in(self, root: Root, names: Iterable[str]) -> None:
+        if self._tuned and _key(root.model) not in self._tuned.models:
             return
-        values = tuned.settings if tuned else self.advice.by_family(root.family)
-        alone = root.left_alone()
-        for name in names:
-            value = values.get(name)
-            if knobs.is_default(knobs.load(name), value):
-                continue
-            self._outcome.add(self._hand(root, name, value) if alone is None else left(name, alone))
+        given = self._tuned.settings if self._tuned else self.advice.by_family(root.family)
+        values = {name: given[name] for name in names if not knobs.is_default(knobs.load(name), given.get(name))}
+        installer = Installer([root], guarded=True)
+        rows = installer.obstacles(values)
+        rows |= self._switch(installer, {name: values[name] for name in values if name not in rows}, root.gradients)
+        for name in values:
+            if rows[name].status == "failed":
+                self._say(f"{name} was not put into {root.name}: {rows[name].why}")
+            self._outcome.add(rows[name])
 
-    def _hand(self, root: Root, name: str, value: Value) -> Applied:
-        hand = knobs.load(name)
-        try:
-            if row := obstacle(root, name, value):
-                return row
-            put = hand.turn_on(root, value)
-            root.claim()
-        except Exception as error:
-            self._say(f"{name} was not put into {root.name}: {type(error).__name__}: {error}")
-            return applied.failed(name, applied.error(error))
-        self._guard(root, name, hand, value)
-        if not root.gradients:
-            self._answering.undo_by(root.call.acquit, partial(hand.turn_off, root))
-        reasons: tuple[Why | str, ...] = (Reason.PUT_IN(root.name),)
-        if put != value and value is not True:
-            reasons += ("bfloat16 instead of float16, which needs a loss scaler",)
-        return Applied(setting=name, after=put, status="applied", source="profile", reasons=reasons)
-
-    def _guard(self, root: Root, name: str, hand: Any, value: Value) -> None:
-        if not hand.IN_CALLS:
-            return
-        root.call.suspect(
-            Suspect(
-                take_out=lambda: _usually(hand.turn_off, root),
-                put_back=lambda: _usually(hand.turn_on, root, value),
-                failed=lambda error: self._failed(name, f"its call failed with it: {applied.error(error)}"),
-            )
-        )
+    def _switch(self, installer: Installer, values: Values, trains: bool) -> dict[str, Applied]:
+        rows = installer.switch(values)
+        if installer.current and not trains:
+            self._inference.append(installer)
+        return rows
 
     def _failed(self, name: str, why: Why | str) -> None:
         self._outcome.replace(applied.failed(name, why))
@@ -229,11 +214,6 @@ class Injection:
     def _report(self, roots: list[Root], tuned: Tuned | None) -> None:
         if not self.advice.quiet and _speaks():
             self._say(line(self.rows, roots, tuned))
-
-
-def _usually(work: Callable[..., Any], *given: Any) -> None:
-    with usual_mode():
-        work(*given)
 
 
 def _key(model: Any) -> tuple[str, str]:

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-import os
-import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
 
-from .inference import Calls
+from . import observer
+
+SILENT, LATER = 10, 1000
+"""The call from which on a program counts as inference-only: where it has made no optimizer, and where it has. nanoGPT
+evaluates 400 batches before its first step."""
 
 
-class Iterations:
-    """The iterations of a program's loop, told from outside by the steps of its optimizers, or by its models' calls if
-    it trains nothing.
+class Iterations(observer.Follower):
+    """Calls `ended` after each iteration, in the thread and the process that trains.
 
-    If several optimizers take turns, an iteration ends with the step of the one that was seen last for the first time:
-    a GAN's two, or a critic that steps five times for each step of the generator, have one period each. A step within a
-    step, as a subclass's that calls its parent's, is no step of its own.
+    An iteration of a program that trains ends with the step of the optimizer that was seen last for the first time, so
+    that a GAN's two optimizers, or a critic that steps five times for each step of the generator, have one period. A
+    step within a step, as a subclass's that calls its parent's, is no step of its own.
 
-    Calls `ended` after each iteration, in the thread and the process that trains. `trains` says whether it does,
-    where that is known. Calls `suspected` where it may be that it does not, and `mistaken` where an optimizer steps in
-    a program that was taken for one that trains nothing.
+    An iteration of an inference-only program ends with a call without gradients, of the model that was seen last for
+    the first time. Many a program that trains calls its model without gradients first. So calls count from the
+    `SILENT`-th on, if no optimizer has been made by then. A program with an optimizer may only evaluate, or evaluate
+    before it trains: `suspected` is called, and its calls count from the `LATER`-th on. `mistaken` is called if an
+    optimizer steps after calls have counted. `trains` says whether the program trains, if that is known: if it does
+    not, nothing is suspected.
     """
+
+    gradients, finds_thread = False, True
 
     def __init__(
         self,
@@ -32,42 +38,64 @@ class Iterations:
         *,
         trains: bool | None = None,
     ) -> None:
-        self._ended, self._mistaken, self._trains = ended, mistaken, trains
-        self.calls = Calls(ended, suspected if trains is None else None)
+        self._ended, self._suspected, self._mistaken, self._trains = ended, suspected, mistaken, trains
         self.optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.are_calls = False
+        """Whether the program's calls count as its iterations."""
+        self._models: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._count = 0
         self._last: weakref.ref[Any] | None = None
         self._depth = 0
-        self._home = (os.getpid(), 0)
+        self._training: observer.Place | None = None
 
     def start(self) -> None:
-        from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
-
         if not self._trains:
-            self.calls.start()
-        register_optimizer_step_pre_hook(self._begun)
-        register_optimizer_step_post_hook(self._stepped)
+            observer.follow(self, "model_called")
+        observer.follow(self, "optimizer_stepping", "optimizer_stepped")
 
-    def _begun(self, *_: Any) -> None:
-        self.calls.stop()
-        if self.calls.counts:
-            self._mistaken()
-        if not self._home[1]:
-            self._home = (os.getpid(), threading.get_ident())
-        if self._at_home():
-            self._depth += 1
-
-    def _stepped(self, optimizer: Any, *_: Any) -> None:
-        if not self._at_home() or self.calls.counts:
+    def model_called(self, model: Any, inputs: Any, output: Any) -> None:
+        if next(iter(model.parameters()), None) is None:
             return
-        self._depth -= 1
-        if self._depth > 0:
-            return
-        self._depth = 0
-        if optimizer not in self.optimizers:
-            self.optimizers.add(optimizer)
-            self._last = weakref.ref(optimizer)
-        if self._last is None or self._last() in (optimizer, None):
+        is_last = self._is_last(model, self._models)
+        self._count += 1
+        if not self.are_calls and self._count >= SILENT:
+            if self._trains is None and self._count < LATER and optimizer_made():
+                if self._count == SILENT:
+                    self._suspected()
+                return
+            self.are_calls = True
+        if self.are_calls and is_last:
             self._ended()
 
-    def _at_home(self) -> bool:
-        return (os.getpid(), threading.get_ident()) == self._home
+    def optimizer_stepping(self, optimizer: Any) -> None:
+        observer.leave(self, "model_called")
+        if self.are_calls:
+            self._mistaken()
+        if self._training is None:
+            self._training = observer.here()
+        if self._training == observer.here():
+            self._depth += 1
+
+    def optimizer_stepped(self, optimizer: Any) -> None:
+        if self._training != observer.here() or self.are_calls:
+            return
+        self._depth = max(0, self._depth - 1)
+        if self._depth == 0 and self._is_last(optimizer, self.optimizers):
+            self._ended()
+
+    def _is_last(self, one: Any, known: weakref.WeakSet[Any]) -> bool:
+        """Whether it is the one that was seen last for the first time, or that one is gone."""
+        if one not in known:
+            known.add(one)
+            self._last = weakref.ref(one)
+        return self._last is None or self._last() in (one, None)
+
+
+def optimizer_made() -> bool:
+    """Whether any optimizer of torch's was made in this process: torch marks the class of the first of each kind."""
+    import torch
+
+    waiting = torch.optim.Optimizer.__subclasses__()
+    for kind in waiting:
+        waiting += kind.__subclasses__()
+    return any(getattr(kind.step, "hooked", False) for kind in waiting)

@@ -6,13 +6,13 @@ those change the order of samples from the second epoch on.
 
 import functools
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from ..knobs import Value
 from ..resources.files import Files
 from ..resources.room import room
 from ..resources.sample_kind import draws_random_numbers, loads_in_child
+from . import patches
 from .advice import Advice, Loading, entry
 from .applied import Applied, Reason, Why
 from .loading import AHEAD, WORKERS, Load, Measured, arguments, fitted, for_dataset, start_method
@@ -26,26 +26,13 @@ GIVEN = ("num_workers", "prefetch_factor", "multiprocessing_context", "worker_in
 
 def start(advice: Advice, files: Files, note: Callable[[Applied], None]) -> None:
     """Have every DataLoader of this process considered from now on. `note` gets what became of each setting."""
-    import inspect
 
-    import torch
+    def more(_: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+        loading = advice.loading_of(entry())
+        return _extra(given, loading, files, note) if loading else {}
 
-    if not advice.loads:
-        return
-    kind = torch.utils.data.DataLoader
-    original = kind.__init__
-    signature = inspect.signature(original)
-
-    @functools.wraps(original)
-    def initialise(self: Any, *inputs: Any, **named: Any) -> None:
-        extra: dict[str, Any] = {}
-        with suppress(Exception):  # whatever is wrong with the arguments, torch says it
-            given = signature.bind(self, *inputs, **named).arguments
-            if loading := advice.loading_of(entry()):
-                extra = _extra(given, loading, files, note)
-        original(self, *inputs, **named, **extra)
-
-    kind.__init__ = initialise
+    if advice.loads:
+        patches.made_loaders(more)
 
 
 def _extra(given: Mapping[str, Any], loading: Loading, files: Files, note: Callable[[Applied], None]) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .call import PLACE, Call, call_of
+from .finding import ModelFinder, Seen
 from .models import family, unwrapped
-from .watch import Feature, Seen, Watch
+from .patches import Feature
 
 SHARDED = ("FullyShardedDataParallel", "FSDPModule", "DeepSpeedEngine", "DataParallel")
 """Wrappers that hold or exchange parameters in their own way. DistributedDataParallel is none of these."""
@@ -39,7 +40,8 @@ class Root:
     @property
     def inner(self) -> Any:
         """The model itself, where `model` is a wrap that hands every call on to it."""
-        return self.model.module if is_ddp(self.model) or _is_single(self.model) else self.model
+        wraps = is_ddp(self.model) or _is_single(self.model)
+        return getattr(self.model, "module", self.model) if wraps else self.model  # a wrap in the making has none yet
 
     @property
     def is_ddp(self) -> bool:
@@ -99,18 +101,19 @@ class Root:
         return f"its parameters are on {min(devices)}, and this was measured on {self.device}" if devices else None
 
 
-def found_roots(watch: Watch, optimizers: Iterable[Any], device: str) -> list[Root]:
-    """The models that were seen and still exist; the watch forgets them."""
-    found = [(seen.model(), seen) for seen in watch.seen.values()]
-    watch.seen.clear()
-    return [root_of(watch, model, seen, optimizers, device) for model, seen in found if model is not None]
+def found_roots(finder: ModelFinder, optimizers: Iterable[Any]) -> list[Root]:
+    """The models that were seen and still exist; the finder forgets them."""
+    found = [(seen.model(), seen) for seen in finder.seen.values()]
+    finder.seen.clear()
+    return [root_of(finder, model, seen, optimizers) for model, seen in found if model is not None]
 
 
-def root_of(watch: Watch, model: Any, seen: Seen, optimizers: Iterable[Any], device: str) -> Root:
+def root_of(finder: ModelFinder, model: Any, seen: Seen, optimizers: Iterable[Any]) -> Root:
     own = {id(parameter) for parameter in model.parameters()}
     training = [one for one in optimizers if any(id(it) in own for group in one.param_groups for it in group["params"])]
     return Root(
-        model=model, seen=seen, device=device, gradients=watch.gradients, optimizers=training, features=watch.features
+        model=model, seen=seen, device=finder.device, gradients=finder.gradients, optimizers=training,
+        features=finder.features,
     )  # fmt: skip
 
 

@@ -1,32 +1,27 @@
 """Programs that know nothing of gputune, into whose models something is put after their first steps."""
 
 import sys
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from hands_on import convnet, mlp
+from hands_on import convnet, mlp, unfollowed
 from torch import nn
 
 from gputune.live.advice import Advice, Tuned
 from gputune.live.applied import Applied
 from gputune.live.call import PLACE
-from gputune.live.inference import SILENT
-from gputune.live.injection import PATIENCE, Injection
+from gputune.live.finding import PATIENCE
+from gputune.live.injection import Injection
+from gputune.live.iterations import SILENT
 from gputune.live.models import key
 
 HALF = torch.bfloat16
 BOTH = {"amp_dtype": "bfloat16", "fused_optimizer": True}
 IMAGES = torch.ones(2, 3, 8, 8)
 X = torch.ones(2, 4)
-HOOKS = {
-    "torch.optim.optimizer": "_global_optimizer_post_hooks",
-    "torch.nn.modules.module": "_global_module_registration_hooks",
-}
 
 
 class Session:
@@ -50,21 +45,13 @@ Start = Callable[..., Session]
 
 @pytest.fixture
 def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    for module, hooks in HOOKS.items():
-        monkeypatch.setattr(import_module(module), hooks, OrderedDict())
     monkeypatch.delenv("RANK", raising=False)
-    before = nn.Module.__call__
-    sessions: list[Session] = []
 
     def start(general: Any = None, **more: Any) -> Session:
-        sessions.append(Session(Advice(device="cpu", general=BOTH if general is None else general, **more)))
-        return sessions[-1]
+        return Session(Advice(device="cpu", general=BOTH if general is None else general, **more))
 
-    yield start
-    for session in sessions:
-        session.injection._watch.stop()
-        session.injection._answering.stop()
-    assert nn.Module.__call__ is before
+    with unfollowed():
+        yield start
 
 
 def sgd(*models: Any) -> Any:
@@ -167,11 +154,11 @@ def program(*models: Any, trains: bool = True, **values: Any) -> Tuned:
 class TestTuned:
     def test_a_program_is_known_by_its_models_and_gets_what_was_tuned_for_it(self, start: Start) -> None:
         model = mlp()
-        tuned = program(model, amp_dtype="bfloat16", cudnn_benchmark=True, omp_threads=1)
+        tuned = program(model, amp_dtype="bfloat16", cudnn_benchmark=True, sdpa_backend=None)
         session = start({"fused_optimizer": True}, programs=(tuned,))
         optimizer = trained(model)
         assert is_mixed(model)
-        assert session.flags == {"cudnn_benchmark": True, "omp_threads": 1}
+        assert session.flags == {"cudnn_benchmark": True, "sdpa_backend": None}
         assert not optimizer.param_groups[0]["fused"]
         assert session.became("cudnn_benchmark") == ("applied", "in this process")
 
@@ -229,7 +216,7 @@ def answering(*models: Any, **values: Any) -> Tuned:
 class TestTrainsNothing:
     @pytest.fixture(autouse=True)
     def _no_optimizer(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("gputune.live.inference.optimizer_made", lambda: False)
+        monkeypatch.setattr("gputune.live.iterations.optimizer_made", lambda: False)
 
     def answered(self, *models: Any, times: int = SILENT + PATIENCE) -> Any:
         with torch.no_grad():
@@ -420,6 +407,17 @@ class TestDistributed:
                 return self.module(x)
 
         return DistributedDataParallel(model)
+
+    def test_the_model_is_converted_before_the_wrap_sees_it_and_the_wrap_is_guarded_from_its_first_call(
+        self, start: Start
+    ) -> None:
+        session = start({"channels_last": True})
+        wrap = self.wrap(convnet())
+        assert wrap.seen[0]
+        assert wrap(IMAGES).is_contiguous()
+        assert [call_of(one) is not None for one in (wrap, wrap.module)] == [True, False]
+        assert len(call_of(wrap)._suspects) == 1
+        assert session.said == []
 
     def test_not_where_it_does_not_pay_or_may_not_be(self, start: Start) -> None:
         start({"channels_last": True}, families={"convnet": {}})

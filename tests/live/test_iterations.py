@@ -1,31 +1,34 @@
 """The iterations of a program: its optimizers' steps, or its models' calls if it trains nothing."""
 
+from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 import torch_child
+from hands_on import unfollowed
 from torch import nn
-from trials.guard_cases import untouched
 
-from gputune.live.inference import LATER, SILENT, Calls
-from gputune.live.iterations import Iterations
+from gputune.live.iterations import LATER, SILENT, Iterations
 
 X = torch.ones(2, 4)
 
 
-class Counting:
-    def __init__(self) -> None:
-        self.ended = self.suspected = 0
-        self.calls = Calls(self.count, self.suspect)
-        self.calls.start()
+class Counting(Counter[str]):
+    """How often it was told of what."""
 
-    def count(self) -> None:
-        self.ended += 1
+    def __init__(self, trains: bool | None = None) -> None:
+        told = [partial(self.update, [word]) for word in ("ended", "suspected", "mistaken")]
+        self.iterations = Iterations(*told, trains=trains)
+        self.iterations.start()
 
-    def suspect(self) -> None:
-        self.suspected += 1
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    with unfollowed():
+        yield
 
 
 @pytest.fixture
@@ -34,11 +37,9 @@ def has_optimizer() -> bool:
 
 
 @pytest.fixture
-def counting(monkeypatch: pytest.MonkeyPatch, has_optimizer: bool) -> Iterator[Counting]:
-    monkeypatch.setattr("gputune.live.inference.optimizer_made", lambda: has_optimizer)
-    made = Counting()
-    yield made
-    made.calls.stop()
+def counting(monkeypatch: pytest.MonkeyPatch, has_optimizer: bool) -> Counting:
+    monkeypatch.setattr("gputune.live.iterations.optimizer_made", lambda: has_optimizer)
+    return Counting()
 
 
 def called(*models: Any, times: int = 1) -> None:
@@ -51,24 +52,24 @@ def called(*models: Any, times: int = 1) -> None:
 def test_the_first_calls_pass_in_silence(counting: Counting) -> None:
     model = nn.Linear(4, 4)
     called(model, times=SILENT - 1)
-    assert (counting.ended, counting.calls.counts) == (0, False)
+    assert (counting["ended"], counting.iterations.are_calls) == (0, False)
     called(model, times=3)
-    assert (counting.ended, counting.calls.counts) == (3, True)
+    assert (counting["ended"], counting.iterations.are_calls) == (3, True)
 
 
 def test_of_several_models_the_one_seen_last_ends_an_iteration(counting: Counting) -> None:
     encoder, decoder = nn.Linear(4, 4), nn.Linear(4, 4)
     called(encoder, decoder, times=SILENT // 2)
-    before = counting.ended
+    before = counting["ended"]
     called(encoder, *[decoder] * 3, times=2)
-    assert counting.ended - before == 6
+    assert counting["ended"] - before == 6
 
 
 def test_what_has_no_parameters_and_what_has_gradients_does_not_count(counting: Counting) -> None:
     called(nn.Softmax(dim=-1), times=2 * SILENT)
     for _ in range(2 * SILENT):
         nn.Linear(4, 4)(X)
-    assert not counting.calls.counts
+    assert not counting.iterations.are_calls
 
 
 @pytest.mark.parametrize("has_optimizer", [True])
@@ -76,19 +77,27 @@ def test_a_program_that_made_an_optimizer_is_suspected(counting: Counting) -> No
     """It may look at how its model does before it trains, or evaluate only."""
     model = nn.Linear(4, 4)
     called(model, times=LATER - 1)
-    assert (counting.ended, counting.suspected, counting.calls.counts) == (0, 1, False)
+    assert (counting["ended"], counting["suspected"], counting.iterations.are_calls) == (0, 1, False)
     called(model)
-    assert (counting.ended, counting.suspected, counting.calls.counts) == (1, 1, True)
+    assert (counting["ended"], counting["suspected"], counting.iterations.are_calls) == (1, 1, True)
 
 
-def test_where_nobody_is_to_hear_of_a_suspicion_it_counts() -> None:
+def test_of_a_program_that_is_known_to_train_nothing_nothing_is_suspected() -> None:
     torch.optim.SGD(nn.Linear(4, 4).parameters())
-    ended: list[int] = []
-    calls = Calls(lambda: ended.append(1))
-    calls.start()
+    counting = Counting(trains=False)
     called(nn.Linear(4, 4), times=SILENT)
-    calls.stop()
-    assert ended == [1]
+    assert (counting["ended"], counting["suspected"]) == (1, 0)
+
+
+@pytest.mark.parametrize("calls", [SILENT - 1, SILENT])
+def test_a_step_after_calls_ends_them_and_is_mistaken_where_they_counted(counting: Counting, calls: int) -> None:
+    model, one = nn.Linear(4, 4), optimizer()
+    called(model, times=calls)
+    before = counting["ended"]
+    one.step()
+    called(model, times=SILENT)
+    assert counting["mistaken"] == (calls == SILENT)
+    assert counting["ended"] - before == (calls < SILENT)
 
 
 @pytest.mark.sampled(4)
@@ -100,7 +109,7 @@ def test_torch_marks_that_an_optimizer_was_made(kind: str) -> None:
         f"""
 import sys
 sys.path[:0] = {[str(one) for one in _path()]}
-from gputune.live.inference import optimizer_made
+from gputune.live.iterations import optimizer_made
 class Own(torch.optim.Optimizer):
     def __init__(self, parameters, lr):
         super().__init__(parameters, dict(lr=lr))
@@ -121,50 +130,42 @@ def _path() -> list[str]:
     return [str(gputune.__file__).rpartition("/gputune/")[0]]
 
 
-@pytest.fixture
-def ended() -> Iterator[list[int]]:
-    times: list[int] = []
-    with untouched():
-        Iterations(lambda: times.append(len(times))).start()
-        yield times
-
-
 def optimizer(kind: Any = torch.optim.SGD) -> Any:
     return kind(nn.Linear(2, 2).parameters(), lr=0.1)
 
 
-def test_each_step_of_one_optimizer_is_an_iteration(ended: list[int]) -> None:
+def test_each_step_of_one_optimizer_is_an_iteration(counting: Counting) -> None:
     one = optimizer()
     for _ in range(3):
         one.step()
-    assert len(ended) == 3
+    assert counting["ended"] == 3
 
 
-def test_two_that_take_turns_have_one_together(ended: list[int]) -> None:
+def test_two_that_take_turns_have_one_together(counting: Counting) -> None:
     critic, generator = optimizer(), optimizer()
     for _ in range(3):
         for one in (critic, critic, generator):
             one.step()
     # Before the generator was seen the critic's own steps were taken for iterations.
-    assert len(ended) == 2 + 3
+    assert counting["ended"] == 2 + 3
 
 
-def test_a_step_within_a_step_is_none(ended: list[int]) -> None:
+def test_a_step_within_a_step_is_none(counting: Counting) -> None:
     class Own(torch.optim.SGD):
         def step(self, closure: Any = None) -> Any:
             return super().step(closure)
 
     optimizer().step()
     own = optimizer(Own)
-    before = len(ended)
+    before = counting["ended"]
     own.step()
     own.step()
-    assert len(ended) == before + 2
+    assert counting["ended"] == before + 2
 
 
-def test_it_goes_on_when_an_optimizer_is_replaced(ended: list[int]) -> None:
+def test_it_goes_on_when_an_optimizer_is_replaced(counting: Counting) -> None:
     optimizer().step()
     one = optimizer()
     one.step()
     one.step()
-    assert len(ended) == 3
+    assert counting["ended"] == 3

@@ -4,17 +4,10 @@ from typing import Any
 
 import pytest
 import torch
+from hands_on import rooted
 from torch import nn
 
-from gputune.live.root import Root, is_ddp
-from gputune.live.watch import Seen
-
-
-def root(model: Any, *optimizers: Any, device: str = "cpu") -> Root:
-    import weakref
-
-    seen = Seen(model=weakref.ref(model), shapes=[])
-    return Root(model=model, seen=seen, device=device, optimizers=list(optimizers))
+from gputune.live.root import is_ddp
 
 
 def named(name: str, *bases: Any) -> Any:
@@ -34,7 +27,7 @@ def wrapped(model: Any) -> Any:
     "model", [nn.Linear(4, 4), wrapped(nn.Linear(4, 4)), nn.BatchNorm1d(4), nn.Sequential(nn.Embedding(4, 4))]
 )
 def test_a_plain_model_is_not(model: Any) -> None:
-    assert root(model, torch.optim.AdamW(model.parameters())).left_alone() is None
+    assert rooted(model, torch.optim.AdamW(model.parameters())).left_alone() is None
 
 
 def with_buffer(dtype: Any) -> Any:
@@ -57,16 +50,16 @@ def with_buffer(dtype: Any) -> Any:
     ],
 )
 def test_one_that_is_not_plain_is(model: Any, why: str) -> None:
-    assert str(root(model).left_alone()).startswith(why)
+    assert str(rooted(model).left_alone()).startswith(why)
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.float64])
 def test_buffers_of_other_numbers_do_not_matter(dtype: Any) -> None:
-    assert root(with_buffer(dtype)).left_alone() is None
+    assert rooted(with_buffer(dtype)).left_alone() is None
 
 
 def test_the_model_inside_ddp_has_the_name_and_the_kind() -> None:
-    one = root(wrapped(nn.Linear(4, 4)))
+    one = rooted(wrapped(nn.Linear(4, 4)))
     assert is_ddp(one.model)
     assert (one.name, one.family, type(one.inner)) == ("Linear", "mlp", nn.Linear)
     assert one.call is one.model._compiled_call_impl

@@ -216,5 +216,5 @@ class TestInCode:
 
 
 def test_an_exception_becomes_one_line_of_at_most_200_characters() -> None:
-    assert str(applied.error(ValueError("a\n  b"))) == "ValueError: a b"
-    assert applied.error(ValueError("x" * 999)) == f"ValueError: {'x' * 200}"
+    assert str(applied.error_text(ValueError("a\n  b"))) == "ValueError: a b"
+    assert applied.error_text(ValueError("x" * 999)) == f"ValueError: {'x' * 200}"

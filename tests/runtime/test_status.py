@@ -22,7 +22,9 @@ READS = {
     "cudnn_tf32": {"value": True, "default": True},
     "matmul_precision": {"value": "tf32", "default": "ieee"},
     "omp_threads": {"value": 7, "default": 16},
-    "sdpa_backend": {"fault": applied.failed("sdpa_backend", applied.error(AttributeError("no such thing"))).plain},
+    "sdpa_backend": {
+        "fault": applied.failed("sdpa_backend", applied.error_text(AttributeError("no such thing"))).plain
+    },
 }
 ROW = {
     "setting": "matmul_precision", "before": "ieee", "after": "tf32", "status": "applied", "source": "profile",

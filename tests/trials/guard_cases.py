@@ -10,21 +10,20 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-import random
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 import numpy
 import pytest
 import torch
+from hands_on import unfollowed
 from torch import nn
 from torch.nn import functional
 
 from gputune.knobs import Limits
+from gputune.live import patches
 from gputune.live.advice import Advice
 from gputune.live.applied import Applied
 from gputune.live.call import call_of
@@ -33,25 +32,10 @@ from gputune.live.iterations import Iterations
 from gputune.live.orders import Recorded
 from gputune.live.tuning import seeds
 from gputune.live.tuning.recording import Recorder
-from gputune.live.tuning.recording import other_numbers as draw_other_numbers
 from gputune.search.combination import Combination
 from gputune.trials import guard
 
 STEPS = 100
-HOOKS = {
-    "torch.optim.optimizer": ("_global_optimizer_pre_hooks", "_global_optimizer_post_hooks"),
-    "torch.nn.modules.module": ("_global_module_registration_hooks",),
-}
-DROPOUTS = ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout")
-PATCHED = [
-    (torch.Tensor, "backward"), (torch.autograd, "backward"), (torch.amp.GradScaler, "scale"),
-    (torch, "manual_seed"), (torch.random, "manual_seed"), (torch, "seed"), (torch.random, "seed"),
-    *[(holder, name) for holder in (torch.cuda, torch.cuda.random) for name in ("manual_seed", "manual_seed_all")],
-    (random, "seed"), (numpy.random, "seed"), (numpy.random, "default_rng"),
-    *[(functional, name) for name in (*DROPOUTS, "scaled_dot_product_attention")],
-]  # fmt: skip
-"""What a run replaces, and has back afterwards."""
-
 Train = Callable[[int], None]
 Spoil = Callable[[list[Any], pytest.MonkeyPatch], None]
 """Gets the models that settings were put into."""
@@ -69,18 +53,6 @@ class Case:
         return Combination.of(self.settings).limits
 
 
-@contextmanager
-def untouched() -> Iterator[pytest.MonkeyPatch]:
-    with pytest.MonkeyPatch.context() as patch:
-        for module, names in HOOKS.items():
-            for name in names:
-                patch.setattr(import_module(module), name, OrderedDict())
-        for holder, name in PATCHED:
-            patch.setattr(holder, name, getattr(holder, name))
-        patch.delenv("RANK", raising=False)
-        yield patch
-
-
 @dataclass(frozen=True, kw_only=True)
 class Ran:
     recorded: Recorded
@@ -92,8 +64,11 @@ def ran(
     other_numbers: bool = False,
 ) -> Ran:  # fmt: skip
     """A guard run of a program: with nothing put in where `settings` is None."""
-    with untouched() as patch:
-        seeds.shift(shift)
+    with ExitStack() as stack:
+        stack.enter_context(unfollowed())
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.delenv("RANK", raising=False)
+        stack.callback(seeds.shift(shift))
         said: list[str] = []
         injection = Injection(Advice(device="cpu", general=dict(settings or {}), quiet=True), _no_flag, said.append)
         if settings is not None:
@@ -103,7 +78,7 @@ def ran(
 
         def ended() -> None:
             nonlocal spoiled
-            recorder.stepped()
+            recorder.iteration_ended()
             if spoil and injection._done and not spoiled:
                 spoiled = True
                 spoil(list(injection._done), patch)
@@ -111,14 +86,11 @@ def ran(
         Iterations(ended).start()
         recorder.start()
         if other_numbers:
-            draw_other_numbers(lambda: recorder.is_compared)
+            stack.callback(patches.dropout(lambda: recorder.is_compared))
         from torch._inductor import config as inductor_config  # not on top: it takes a second of every collection
 
-        try:
-            with inductor_config.patch(fallback_random=True):  # as in every guard run
-                train(STEPS)
-        finally:
-            injection._watch.stop()
+        with inductor_config.patch(fallback_random=True):  # as in every guard run
+            train(STEPS)
         assert not [line for line in said if "compile" not in line], said
         return Ran(recorded=recorder.recorded(), rows=injection.rows)
 

@@ -20,8 +20,9 @@ from ..call import rewinder
 from ..orders import OutputsCompared
 
 if TYPE_CHECKING:
+    from ..advice import Values
+    from ..installer import Installer
     from ..root import Root
-    from .arms import Arms, Values
 
 
 MOST = 1 << 22
@@ -84,20 +85,20 @@ class Agreement:
     settings explains.
     """
 
-    def __init__(self, arms: Arms, values: Values, explained: float) -> None:
-        self._arms, self._values, self._explained = arms, values, explained
+    def __init__(self, installer: Installer, values: Values, explained: float) -> None:
+        self._installer, self._values, self._explained = installer, values, explained
         self._busy = False
         self._found: dict[str, Any] = asdict(OutputsCompared())
 
     def start(self) -> None:
-        for root in self._arms.roots:
+        for root in self._installer.roots:
             root.call.instead = self._of(root)
             root.claim()
 
     def stop(self) -> None:
-        for root in self._arms.roots:
+        for root in self._installer.roots:
             root.call.instead = None
-        self._arms.switch({})
+        self._installer.switch({})
 
     @property
     def found(self) -> OutputsCompared:
@@ -111,7 +112,7 @@ class Agreement:
             try:
                 plain = self._plain(root, inputs, named) if outermost else None
                 if outermost:
-                    self._arms.switch(self._values)
+                    self._installer.switch(self._values)
                 output = call(*inputs, **named)
             finally:
                 call.instead = compare
@@ -128,7 +129,7 @@ class Agreement:
 
         def call_twice() -> None:
             back = rewinder(root.model, root.device)
-            self._arms.switch({})
+            self._installer.switch({})
             for _ in range(2):
                 own_inputs, own_named = copy.deepcopy((inputs, named))
                 outputs.append([rows(one) for one in tensors(root.call(*own_inputs, **own_named))])

@@ -8,11 +8,8 @@ timed.
 from __future__ import annotations
 
 import copy
-import functools
-import inspect
 import os
 import signal
-import threading
 import time
 import warnings
 import weakref
@@ -22,6 +19,7 @@ from typing import Any
 
 from ...knobs._outputs import tensors
 from ...knobs.dataloader_prefetch_factor import PREFETCH
+from .. import observer, patches
 from ..advice import Loading
 from ..loader import obstacle
 from ..orders import LoaderDescribed
@@ -44,29 +42,19 @@ class Loaders:
         self._others: dict[int, Other] = {}
 
     def start(self) -> None:
-        from torch.utils.data import dataloader
+        home = observer.here()
 
-        self._follow_making(dataloader.DataLoader)
-        kind: Any = dataloader._BaseDataLoaderIter
-        initialise, following = kind.__init__, kind.__next__
-
-        @functools.wraps(initialise)
-        def made(iterator: Any, loader: Any) -> None:
-            initialise(iterator, loader)
-            self._loader_of[iterator] = loader
-
-        @functools.wraps(following)
-        def followed(iterator: Any) -> Any:
-            if threading.get_ident() != thread or os.getpid() != process:
-                return following(iterator)
+        def following(iterator: Any, original: Callable[[Any], Any]) -> Any:
+            if observer.here() != home:
+                return original(iterator)
             begun = time.perf_counter()
             try:
-                return self._batch(iterator, following)
+                return self._batch(iterator, original)
             finally:
                 self.seconds += time.perf_counter() - begun
 
-        thread, process = threading.get_ident(), os.getpid()
-        kind.__init__, kind.__next__ = made, followed
+        patches.made_loaders(self._note)
+        patches.loader_iterators(self._loader_of.__setitem__, following)
 
     def described(self) -> LoaderDescribed:
         """The loader that was asked last. If there is no obstacle, its batches may be made by others from then on."""
@@ -86,16 +74,9 @@ class Loaders:
             other.signal(signal.SIGCONT if number == workers else signal.SIGSTOP)
         self._workers = workers
 
-    def _follow_making(self, kind: Any) -> None:
-        original, signature = kind.__init__, inspect.signature(kind.__init__)
-
-        @functools.wraps(original)
-        def initialise(loader: Any, *inputs: Any, **named: Any) -> None:
-            original(loader, *inputs, **named)
-            given = dict(signature.bind(loader, *inputs, **named).arguments)
-            self._given[loader] = {name: value for name, value in given.items() if value is not loader}
-
-        kind.__init__ = initialise
+    def _note(self, loader: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+        self._given[loader] = given
+        return {}
 
     def _batch(self, iterator: Any, following: Callable[[Any], Any]) -> Any:
         loader = self._loader_of.get(iterator)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from ...knobs.compile import graphs
 from .. import orders
-from ..injection import MOST_MODELS, PATIENCE
+from ..finding import ModelFinder
+from ..injection import MOST_MODELS
+from ..installer import Installer
 from ..models import has_images, key
 from ..root import Root, found_roots
-from ..watch import Watch
 from .agreement import Agreement
-from .arms import Arms
 from .timing import Clock, Trace
 
 if TYPE_CHECKING:
@@ -30,37 +30,35 @@ MOST_COMPILING = 6
 def work(run: Run) -> Iterator[int]:
     """Say what was found, then obey orders."""
     yield 1
-    trains = not run.iterations.calls.counts
-    watch = Watch(run.device, gradients=trains)
-    watch.start()
-    for _ in range(PATIENCE):
+    trains = not run.iterations.are_calls
+    finder = ModelFinder(run.device, gradients=trains)
+    finder.start()
+    yield 1
+    while not finder.has_looked():
         yield 1
-        if watch.seen:
-            break
-    watch.stop()
-    roots = found_roots(watch, run.iterations.optimizers, run.device)
-    arms = Arms(roots if len(roots) <= MOST_MODELS else [])
-    arms.watch(run.raised)
+    roots = found_roots(finder, run.iterations.optimizers)
+    installer = Installer(roots if len(roots) <= MOST_MODELS else [])
+    installer.watch(run.raised)
     for root in roots:
         root.in_turn, root.failed = True, lambda name, why: run.raised(RuntimeError(f"{name}: {why}"))
     run.send(_found(roots, trains))
-    yield from _obey(run, arms)
+    yield from _obey(run, installer)
 
 
-def _obey(run: Run, arms: Arms) -> Iterator[int]:
+def _obey(run: Run, installer: Installer) -> Iterator[int]:
     while True:
         match run.receive():
             case orders.FindObstacles(candidates=candidates):
-                rows = arms.obstacles(candidates)
-                run.send(orders.Obstacles(reasons={name: row["why"] for name, row in rows.items()}))
+                rows = installer.obstacles(candidates)
+                run.send(orders.Obstacles(reasons={name: row.why for name, row in rows.items()}))
             case orders.DescribeLoader():
                 run.send(run.loaders.described())
             case orders.CompareOutputs() as order:
-                yield from _compare(run, arms, order)
+                yield from _compare(run, installer, order)
             case orders.TraceSteps(steps=steps):
                 yield from _trace(run, steps)
             case orders.TimeBlock() as order:
-                yield from _block(run, arms, order)
+                yield from _block(run, installer, order)
 
 
 def _found(roots: list[Root], trains: bool) -> orders.Found:
@@ -73,8 +71,8 @@ def _found(roots: list[Root], trains: bool) -> orders.Found:
     )
 
 
-def _compare(run: Run, arms: Arms, order: orders.CompareOutputs) -> Iterator[int]:
-    agreement = Agreement(arms, order.values, order.explained)
+def _compare(run: Run, installer: Installer, order: orders.CompareOutputs) -> Iterator[int]:
+    agreement = Agreement(installer, order.values, order.explained)
     agreement.start()
     for _ in range(order.calls):
         yield 1
@@ -83,10 +81,10 @@ def _compare(run: Run, arms: Arms, order: orders.CompareOutputs) -> Iterator[int
     run.send(agreement.found)
 
 
-def _block(run: Run, arms: Arms, order: orders.TimeBlock) -> Iterator[int]:
+def _block(run: Run, installer: Installer, order: orders.TimeBlock) -> Iterator[int]:
     """Switch, let some steps pass (more of them as long as they compile), and time the others."""
     compiles = "compile" in order.values
-    arms.switch(order.values)
+    installer.switch(order.values)
     run.loaders.switch(order.workers)
     made = graphs() if compiles else 0
     for number in range(order.settle + MOST_COMPILING):

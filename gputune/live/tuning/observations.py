@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import weakref
 from typing import Any
+
+from ..observer import Follower
 
 SIZE = 64
 """Numbers of an image: the norm is estimated with a standard error of one part in eleven."""
@@ -41,8 +41,8 @@ def _signs(begin: int, count: int, device: Any) -> Any:
     return (((x ^ (x >> 16)) & 1) * 2 - 1).double()
 
 
-class Losses:
-    """The losses of all iterations since `start`. An iteration with several backward calls, as with accumulated
+class Losses(Follower):
+    """The losses of all iterations since it follows. An iteration with several backward calls, as with accumulated
     gradients, has their mean.
 
     What a `GradScaler` has scaled counts as it was before. `torch.autograd.grad` is not seen, nor is a backward call on
@@ -52,65 +52,25 @@ class Losses:
     def __init__(self) -> None:
         self._iterations: list[Any] = []
         self._now: list[Any] = []
-        self._depth = 0
-        self._scaled: list[tuple[weakref.ref[Any], Any]] = []
-        """The losses that a `GradScaler` scaled in this iteration, each with its value before."""
 
-    def start(self) -> None:
+    def backward_begun(self, losses: list[Any]) -> None:
         import torch
 
-        self._follow(torch.Tensor, "backward")
-        self._follow(torch.autograd, "backward")
-        scaler = torch.amp.GradScaler
-        scale = scaler.scale
+        for one in losses:
+            if isinstance(one, torch.Tensor) and one.numel() == 1:
+                value = one.detach().float().reshape(()).clone()
+                # Losses on several devices have their mean on the first one's.
+                self._now.append(value.to(self._now[0].device, non_blocking=True) if self._now else value)
 
-        @functools.wraps(scale)
-        def scaled(this: Any, outputs: Any) -> Any:
-            answer = scale(this, outputs)
-            if isinstance(answer, torch.Tensor):
-                self._scaled.append((weakref.ref(answer), outputs.detach()))
-            return answer
-
-        scaler.scale = scaled
-
-    def stepped(self) -> None:
+    def iteration_ended(self) -> None:
         import torch
 
         self._iterations.append(torch.stack(self._now).mean() if self._now else None)
-        self._now, self._scaled = [], []
+        self._now = []
 
     def plain(self) -> list[float | None]:
         """The loss of each iteration, which may be no number; None where no loss was seen."""
         return [None if one is None else float(one) for one in self._iterations]
-
-    def _follow(self, holder: Any, name: str) -> None:
-        import torch
-
-        original = getattr(holder, name)
-
-        @functools.wraps(original)
-        def followed(*inputs: Any, **named: Any) -> Any:
-            if torch.compiler.is_compiling():
-                return original(*inputs, **named)
-            self._depth += 1
-            try:
-                if self._depth == 1:
-                    self._note(inputs[0] if inputs else named.get("tensors"))
-                return original(*inputs, **named)
-            finally:
-                self._depth -= 1
-
-        setattr(holder, name, followed)
-
-    def _note(self, given: Any) -> None:
-        import torch
-
-        for one in [given] if isinstance(given, torch.Tensor) else given or ():
-            if isinstance(one, torch.Tensor) and one.numel() == 1:
-                before = [value for reference, value in self._scaled if reference() is one]
-                value = (before[-1] if before else one.detach()).float().reshape(()).clone()
-                # Losses on several devices have their mean on the first one's.
-                self._now.append(value.to(self._now[0].device, non_blocking=True) if self._now else value)
 
 
 KINDS = ("Adam", "AdamW", "SGD")

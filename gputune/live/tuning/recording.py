@@ -6,38 +6,16 @@ turned on after the second step, so by then they are in force, and weights, batc
 
 from __future__ import annotations
 
-import functools
 import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from .. import observer, patches
 from ..orders import Done, Gradient, Passed, Record, Recorded
 from .observations import Losses, Shadow, sketch
 
 if TYPE_CHECKING:
     from .run import Run
-
-
-def other_numbers(now: Callable[[], bool]) -> None:
-    """From now on, where `now` says so, dropout and attention with dropout draw other random numbers."""
-    import torch
-
-    functional = torch.nn.functional
-
-    def follow(name: str, rate: Callable[..., float]) -> None:
-        original = getattr(functional, name)
-
-        @functools.wraps(original)
-        def followed(*inputs: Any, **named: Any) -> Any:
-            if now() and not torch.compiler.is_compiling() and rate(*inputs, **named):
-                torch.rand(4096, device=inputs[0].device if inputs else None)
-            return original(*inputs, **named)
-
-        setattr(functional, name, followed)
-
-    for name in ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"):
-        follow(name, lambda tensor=None, p=0.5, training=True, *_, **__: p if training else 0.0)
-    follow("scaled_dot_product_attention", lambda q=None, k=None, v=None, m=None, dropout_p=0.0, *_, **__: dropout_p)
 
 
 COMPARED = 3
@@ -47,8 +25,8 @@ PATIENCE = 8
 """After so many iterations an optimizer that has not stepped twice is waited for no longer."""
 
 
-class Recorder:
-    """The owner tells when an iteration has ended. Nothing is drawn from the program's random state, and nothing that
+class Recorder(observer.Follower):
+    """Its owner tells when an iteration has ended. Nothing is drawn from the program's random state, and nothing that
     fails in here reaches the program.
     """
 
@@ -65,20 +43,17 @@ class Recorder:
         self._depth = 0
 
     def start(self) -> None:
-        from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
-
-        self._losses.start()
-        register_optimizer_step_pre_hook(self._before)
-        register_optimizer_step_post_hook(self._after)
+        observer.follow(self._losses)
+        observer.follow(self)
 
     @property
     def is_compared(self) -> bool:
         return self._number == self._compared
 
-    def stepped(self) -> None:
+    def iteration_ended(self) -> None:
         self._number += 1
         self._depth = 0
-        self._losses.stepped()
+        self._losses.iteration_ended()
         waits = min(self._counts.values(), default=0) < self._steps_before
         if self.is_compared and waits and self._number < PATIENCE:
             self._compared += 1
@@ -92,7 +67,7 @@ class Recorder:
             unchecked=tuple(self._unchecked),
         )
 
-    def _before(self, optimizer: Any, *_: Any) -> None:
+    def optimizer_stepping(self, optimizer: Any) -> None:
         self._depth += 1
         if self._depth > 1:  # a subclass's step that calls its parent's
             return
@@ -100,7 +75,7 @@ class Recorder:
         if self.is_compared:
             self._attempt(lambda: self._record(optimizer))
 
-    def _after(self, *_: Any) -> None:
+    def optimizer_stepped(self, optimizer: Any) -> None:
         self._depth = max(0, self._depth - 1)
         shadow = self._shadow
         if self._depth == 0 and shadow is not None:
@@ -140,15 +115,15 @@ def work(run: Run) -> Iterator[int]:
     recorder = Recorder()
     recorder.start()
     if run.trial.other_numbers:
-        other_numbers(lambda: recorder.is_compared)
+        patches.dropout(lambda: recorder.is_compared)
     yield 1
-    recorder.stepped()
+    recorder.iteration_ended()
     run.send(Done())
     order = run.receive()
     assert isinstance(order, Record)
     for _ in range(order.steps - 1):
         yield 1
-        recorder.stepped()
+        recorder.iteration_ended()
         run.send(Passed())
     run.send(recorder.recorded())
     while True:

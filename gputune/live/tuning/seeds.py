@@ -14,10 +14,12 @@ from __future__ import annotations
 import functools
 import itertools
 import random
-import sys
 from collections.abc import Callable
 from operator import index
 from typing import Any
+
+from .. import patches
+from ..scratch._imports import after
 
 UNSEEDED = 20_261_125
 """The seed of a program that has none of its own."""
@@ -26,39 +28,36 @@ APART = 7919
 """The distance between two seeds that are given where a program asks for an unpredictable one."""
 
 
-def shift(by: int) -> None:
-    """Shift all seeds of this process by so much, right after `import torch`. With 0 each stays what it is."""
+def shift(by: int) -> patches.Undo:
+    """Shift all seeds of this process by so much, right after `import torch`. With 0 each stays what it is. Returns a
+    function that undoes it.
+    """
     import torch
 
-    original = torch.manual_seed
-    original(UNSEEDED + by)
+    torch.manual_seed(UNSEEDED + by)
     random.seed(UNSEEDED + by)
-    _wrap(torch, "manual_seed", by)
-    torch.random.manual_seed = torch.manual_seed
-    for name in ("manual_seed", "manual_seed_all"):
-        _wrap(torch.cuda, name, by)
-        setattr(torch.cuda.random, name, getattr(torch.cuda, name))
-    _wrap(random, "seed", by)
-    if "numpy" in sys.modules:
-        _numpy(by)
-    else:
-        sys.meta_path.insert(0, _Numpy(by))
+    undoing = [patches.seeds(lambda seed: _patched(seed, by))] if by else []
+    undoing.append(patches.replaced(random, "seed", _patched(random.seed, by)))
+
+    def imported(numpy: Any) -> None:
+        numpy.random.seed((UNSEEDED + by) % MOST)
+        names = ("seed", "default_rng")
+        undoing.extend(patches.replaced(numpy.random, one, _patched(getattr(numpy.random, one), by)) for one in names)
+
+    after("numpy", imported)
+    return patches.together(undoing)
 
 
-def _wrap(holder: Any, name: str, by: int) -> None:
-    original: Callable[..., Any] = getattr(holder, name)
-    if not by and name.startswith("manual"):
-        return
-
+def _patched(original: Callable[..., Any], by: int) -> Callable[..., Any]:
     @functools.wraps(original)
     def shifted(*inputs: Any, **named: Any) -> Any:
-        if not name.startswith("manual") and not inputs and not named:
+        if not inputs and not named and not original.__name__.startswith("manual"):
             return original(_unknown(by))
         if inputs:
             return original(_shifted(inputs[0], by), *inputs[1:], **named)
         return original(**{key: _shifted(value, by) if key in ("seed", "a") else value for key, value in named.items()})
 
-    setattr(holder, name, shifted)
+    return shifted
 
 
 def _shifted(seed: Any, by: int) -> Any:
@@ -78,38 +77,3 @@ def _unknown(by: int) -> int:
     import torch
 
     return int(torch.initial_seed() + by + APART * next(_unknowns)) % MOST
-
-
-def _numpy(by: int) -> None:
-    numpy_random = sys.modules["numpy"].random
-    numpy_random.seed((UNSEEDED + by) % MOST)
-    for name in ("seed", "default_rng"):
-        _wrap(numpy_random, name, by)
-
-
-class _Numpy:
-    """Waits on `sys.meta_path` until NumPy has been imported by the finders behind it."""
-
-    def __init__(self, by: int) -> None:
-        self._by = by
-        self._done = False
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name != "numpy" or self._done or self not in sys.meta_path:
-            return None
-        self._done = True
-        for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:
-            spec = finder.find_spec(name, path, target) if hasattr(finder, "find_spec") else None
-            if spec is not None and spec.loader is not None:
-                self._follow(spec.loader)
-                return spec
-        return None
-
-    def _follow(self, loader: Any) -> None:
-        body = loader.exec_module
-
-        def exec_module(module: Any) -> None:
-            body(module)
-            _numpy(self._by)
-
-        loader.exec_module = exec_module

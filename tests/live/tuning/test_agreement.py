@@ -11,10 +11,10 @@ from hands_on import rooted
 from torch import nn
 
 from gputune.knobs import amp_dtype
+from gputune.live.installer import Installer
 from gputune.live.orders import OutputsCompared
 from gputune.live.tuning.agreement import Agreement
 from gputune.live.tuning.agreement import compared as compared_tensors
-from gputune.live.tuning.arms import Arms
 from gputune.profile import Guard
 from gputune.trials.agreement import verdict
 
@@ -39,9 +39,9 @@ def started(models: list[Any], values: Any = HALF) -> Agreement:
     roots = [rooted(model, gradients=False) for model in models]
     for root in roots:
         root.in_turn = True
-    arms = Arms(roots)
-    assert arms.obstacles(values) == {}
-    agreement = Agreement(arms, values, EXPLAINED)
+    installer = Installer(roots)
+    assert installer.obstacles(values) == {}
+    agreement = Agreement(installer, values, EXPLAINED)
     agreement.start()
     return agreement
 

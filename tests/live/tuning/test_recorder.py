@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-from hands_on import mlp
+from hands_on import mlp, unfollowed
 from torch import nn
-from trials.guard_cases import untouched
 
 from gputune.live.iterations import Iterations
 from gputune.live.tuning.observations import CHUNK, SIZE, Shadow, sketch
@@ -21,14 +20,14 @@ SCALER = torch.amp.GradScaler("cpu", init_scale=1024.0)
 
 @pytest.fixture(autouse=True)
 def clean() -> Iterator[None]:
-    with untouched():
+    with unfollowed():
         torch.manual_seed(0)
         yield
 
 
 def recording(compared: int = 3) -> Recorder:
     recorder = Recorder(compared)
-    Iterations(recorder.stepped).start()
+    Iterations(recorder.iteration_ended).start()
     recorder.start()
     return recorder
 
@@ -164,7 +163,7 @@ class TestGradients:
         train(two, second, 1)
         for _ in range(PATIENCE + 2):
             train(one, first, 1)
-            recorder.stepped()
+            recorder.iteration_ended()
         assert recorder.recorded().compared == PATIENCE
         assert recorder.recorded().gradients
 

@@ -6,13 +6,11 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy
 import pytest
 import torch
-from trials.guard_cases import untouched
 
 from gputune.live.tuning import seeds
 
@@ -29,9 +27,11 @@ SEEDED: dict[str, Callable[[Any], Any]] = {
 
 
 def drawn(by: int, program: Callable[[], Any]) -> Any:
-    with untouched():
-        seeds.shift(by)
+    undo = seeds.shift(by)
+    try:
         return program()
+    finally:
+        undo()
 
 
 @pytest.mark.parametrize("name", DRAWS)
@@ -113,12 +113,12 @@ import json, sys, types
 class Torch(types.ModuleType):  # stands in for torch, which would import NumPy itself
     def __init__(self, name):
         super().__init__(name)
-        self.random = types.SimpleNamespace()
-        self.cuda = types.SimpleNamespace(random=types.SimpleNamespace(), manual_seed=print, manual_seed_all=print)
+        self.random = types.SimpleNamespace(manual_seed=print)
+        self.cuda = types.SimpleNamespace(manual_seed=print, manual_seed_all=print)
+        self.cuda.random = types.SimpleNamespace(manual_seed=print, manual_seed_all=print)
         self.manual_seed, self.initial_seed = (lambda seed: None), (lambda: 1)
 sys.modules["torch"] = Torch("torch")
-sys.path.insert(0, {folder!r})
-import seeds
+from gputune.live.tuning import seeds
 seeds.shift({by})
 assert "numpy" not in sys.modules
 import numpy
@@ -131,7 +131,7 @@ print(json.dumps([first, numpy.random.rand(), numpy.random.default_rng(5).random
 @pytest.mark.slow
 def test_numpy_that_is_imported_later() -> None:
     def run(by: int) -> Any:
-        program = PROGRAM.format(folder=str(Path(seeds.__file__).parent), by=by)
+        program = PROGRAM.format(by=by)
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         return json.loads(done.stdout)
 

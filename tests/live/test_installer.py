@@ -8,7 +8,7 @@ import torch
 from hands_on import convnet, mlp, rooted
 
 from gputune.knobs import load
-from gputune.live.tuning.arms import Arms
+from gputune.live.installer import Installer
 
 IMAGES = torch.ones(2, 3, 8, 8)
 ALL: dict[str, Any] = {"amp_dtype": "bfloat16", "channels_last": True, "fused_optimizer": True}
@@ -21,7 +21,7 @@ class Training:
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.01)
         self.root = rooted(self.model, self.optimizer)
         self.root.in_turn = True
-        self.arms = Arms([self.root])
+        self.installer = Installer([self.root])
 
     def step(self) -> float:
         self.optimizer.zero_grad()
@@ -41,7 +41,7 @@ class Training:
 def training() -> Training:
     made = Training()
     made.step()
-    assert made.arms.obstacles(ALL) == {}
+    assert made.installer.obstacles(ALL) == {}
     return made
 
 
@@ -50,11 +50,11 @@ def test_threads_there_and_back(training: Training) -> None:
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     own = torch.get_num_threads()
     try:
-        assert training.arms.obstacles({"omp_threads": own + 1}) == {}
+        assert training.installer.obstacles({"omp_threads": own + 1}) == {}
         for _ in range(2):
-            training.arms.switch({"omp_threads": own + 1})
+            training.installer.switch({"omp_threads": own + 1})
             assert torch.get_num_threads() == own + 1
-            training.arms.switch({})
+            training.installer.switch({})
             assert torch.get_num_threads() == own
     finally:
         torch.set_num_threads(before)
@@ -63,17 +63,17 @@ def test_threads_there_and_back(training: Training) -> None:
 def test_there_and_back(training: Training) -> None:
     before = training.state()
     for _ in range(3):
-        training.arms.switch(ALL)
+        training.installer.switch(ALL)
         training.step()
         assert training.state() == (torch.bfloat16, True, False, {"cpu"})
-        training.arms.switch({})
+        training.installer.switch({})
         training.step()
         assert training.state() == before
 
 
 def test_from_one_to_another(training: Training) -> None:
-    training.arms.switch({"amp_dtype": "bfloat16"})
-    training.arms.switch({"fused_optimizer": True})
+    training.installer.switch({"amp_dtype": "bfloat16"})
+    training.installer.switch({"fused_optimizer": True})
     training.step()
     assert training.state()[:2] == (None, True)
 
@@ -82,39 +82,39 @@ def test_switching_changes_no_step(training: Training) -> None:
     other = Training()
     other.step()
     for values in ({"fused_optimizer": True}, {}, {"channels_last": True}, {}):
-        training.arms.switch(values)
+        training.installer.switch(values)
         assert training.step() == pytest.approx(other.step(), rel=1e-4)
 
 
 def test_a_checkpoint_that_is_loaded_meanwhile_stays_unfused(training: Training) -> None:
-    training.arms.switch({"fused_optimizer": True})
-    training.arms.switch({})
+    training.installer.switch({"fused_optimizer": True})
+    training.installer.switch({})
     training.optimizer.load_state_dict(training.optimizer.state_dict())
     assert training.state()[1] is False
 
 
 def test_flags_go_back_to_torchs_defaults(training: Training) -> None:
     setting = load("matmul_precision")
-    assert training.arms.obstacles({"matmul_precision": "tf32"}) == {}
-    training.arms.switch({"matmul_precision": "tf32"})
+    assert training.installer.obstacles({"matmul_precision": "tf32"}) == {}
+    training.installer.switch({"matmul_precision": "tf32"})
     assert setting.current() == "tf32"
-    training.arms.switch({})
+    training.installer.switch({})
     assert setting.current() == "ieee"
 
 
 def test_what_does_not_concern_a_model_is_said() -> None:
-    rows = Arms([rooted(mlp())]).obstacles({"channels_last": True, "fused_optimizer": True})
-    assert rows["channels_last"]["why"] == "it has no 2-d convolutions"
-    assert rows["fused_optimizer"]["why"] == "no optimizer of torch's trains it"
+    rows = Installer([rooted(mlp())]).obstacles({"channels_last": True, "fused_optimizer": True})
+    assert rows["channels_last"].why == "it has no 2-d convolutions"
+    assert rows["fused_optimizer"].why == "no optimizer of torch's trains it"
 
 
 def test_an_exception_is_told_only_of_what_is_in_force(training: Training) -> None:
     told: list[Exception] = []
-    training.arms.watch(told.append)
+    training.installer.watch(told.append)
     with pytest.raises(RuntimeError):
         training.model(torch.ones(1))
     assert told == []
-    training.arms.switch({"amp_dtype": "bfloat16"})
+    training.installer.switch({"amp_dtype": "bfloat16"})
     with pytest.raises(RuntimeError):
         training.model(torch.ones(1))
     assert len(told) == 1

@@ -1,0 +1,132 @@
+"""Finds the models of a program, and the features of torch that it uses itself, during a single step.
+
+Models are the outermost modules that the program calls while gradients are on, or off in an inference-only program.
+"""
+
+import weakref
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..knobs._outputs import opaque, tensors
+from . import observer
+from .patches import Feature
+
+PATIENCE = 3
+"""So many iterations are watched for a model. A step that calls its parent class's counts as two."""
+MOST_NODES = 100_000
+"""The nodes of an autograd graph that are looked at."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Seen:
+    """One model, and what its calls showed."""
+
+    model: weakref.ref[Any]
+    shapes: list[tuple[int, ...]]
+    """The shapes of the tensors that it was called with."""
+    functions: list[str] = field(default_factory=list)
+    """The custom autograd.Functions behind its outputs that do not say how they behave under autocast."""
+    half: bool = False
+    """Whether an output was in half precision."""
+    autocast: Any = None
+    """The dtype of the autocast that was on around the call."""
+    inference: bool = False
+    """Whether torch's inference mode was on around the call."""
+    opaque: str | None = None
+    """The class of something in an output that may hold tensors and cannot be looked into."""
+
+
+class ModelFinder(observer.Follower):
+    """Between `start` and `stop` it collects in `seen`, by id, the models that are called with `gradients`, or without.
+    In `features` it collects what the program uses. Nothing stays patched or hooked afterwards.
+    """
+
+    def __init__(self, device: str, *, gradients: bool = True) -> None:
+        self.device, self.gradients = device, gradients
+        self.seen: dict[int, Seen] = {}
+        self.features: set[Feature] = set()
+        self.is_active = False
+        self._patience = PATIENCE
+        self._hooks: list[Any] = []
+        """Handles of the hooks on the models' outputs, which notice that a program differentiates twice."""
+
+    def start(self) -> None:
+        self.is_active, self._patience = True, PATIENCE
+        observer.follow(self)
+
+    def stop(self) -> None:
+        self.is_active = False
+        observer.leave(self)
+        while self._hooks:
+            self._hooks.pop().remove()
+
+    def has_looked(self) -> bool:
+        """Whether, after one more iteration, it has models or waits for none any longer. Then it has stopped."""
+        self._patience -= 1
+        if self._patience and not self.seen:
+            return False
+        self.stop()
+        return True
+
+    def feature_used(self, feature: Feature, device: str | None) -> None:
+        if device in (self.device, None):
+            self.features.add(feature)
+
+    def model_called(self, model: Any, inputs: Any, output: Any) -> None:
+        with suppress(Exception):  # so that the next model is looked at
+            self._look_at(model, inputs, output)
+
+    def _look_at(self, model: Any, inputs: Any, output: Any) -> None:
+        import torch
+
+        found = list(tensors(output))
+        if next(iter(model.parameters()), None) is None:
+            return
+        if self.gradients and not any(one.requires_grad for one in found):
+            return
+        if torch._C._current_graph_task_id() != -1:
+            return  # a part that is computed again during backward
+        seen = self.seen.get(id(model))
+        if seen is None or seen.model() is not model:
+            shapes = [tuple(one.shape) for one in tensors(inputs)]
+            seen = self.seen[id(model)] = Seen(model=weakref.ref(model), shapes=shapes)
+            seen.functions = sorted(set(_custom_functions(found)))
+        halves = (torch.float16, torch.bfloat16)
+        self._hooks += [one.register_hook(self._in_backward) for one in found if one.grad_fn is not None]
+        seen.opaque = seen.opaque or opaque(output)
+        seen.inference |= torch.is_inference_mode_enabled()
+        seen.half |= any(one.dtype in halves for one in found)
+        if torch.is_autocast_enabled(self.device):
+            seen.autocast = torch.get_autocast_dtype(self.device)
+
+    def _in_backward(self, _: Any) -> None:
+        """With `create_graph`, and only then, gradients are on during backward."""
+        import torch
+
+        if torch.is_grad_enabled():
+            self.features.add("double backward")
+
+
+def _custom_functions(outputs: list[Any]) -> Iterator[str]:
+    """The names of the user's own autograd.Functions in a graph, except for those decorated with custom_fwd."""
+    waiting = [one.grad_fn for one in outputs if one.grad_fn is not None]
+    known = set(waiting)
+    while waiting and len(known) < MOST_NODES:
+        node = waiting.pop()
+        function = getattr(node, "_forward_cls", None)
+        if function is not None and _is_custom(function):
+            yield function.__qualname__
+        for following, _ in node.next_functions:
+            if following is not None and following not in known:
+                known.add(following)
+                waiting.append(following)
+
+
+def _is_custom(function: Any) -> bool:
+    home = function.__module__ or ""
+    if home.partition(".")[0] == "torch" and not home.startswith("torch._library"):
+        return False
+    code = getattr(function.forward, "__code__", None)
+    return code is None or "autocast_mode" not in code.co_filename

@@ -1,0 +1,149 @@
+"""Turns settings on and off in a program's models and in torch's flags, once or back and forth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import knobs
+from ..knobs import Value, in_order
+from .advice import Values
+from .applied import Applied, Reason, Why, error_text, failed, left_alone
+from .call import Suspect
+from .outcome import left, obstacle
+from .root import Root
+
+SetFlag = Callable[[str, Value], Applied]
+
+
+def usual_mode() -> Any:
+    """Outside of torch's inference mode, in which a program may be and nothing that lasts can be made."""
+    import torch
+
+    return torch.inference_mode(False)
+
+
+class Installer:
+    """The settings in force in the models `roots` and in torch's flags; at first none.
+
+    `set_flag` sets a flag and returns its row; by default a flag is set whatever it was. If it is `guarded`, what fails
+    becomes a row, and what makes a model's call fail is turned off again (`call.Suspect`). If not, it raises.
+    """
+
+    def __init__(self, roots: Sequence[Root] = (), set_flag: SetFlag | None = None, *, guarded: bool = False) -> None:
+        self.roots = list(roots)
+        self.current: dict[str, Value] = {}
+        self._set_flag, self._guarded = set_flag or _set_flag, guarded
+        self._able: dict[str, list[Root]] = {}
+        """By setting, the models that nothing stands in the way of."""
+        self._before: dict[str, Value] = {}
+        """By flag, what it was before."""
+
+    def obstacles(self, candidates: Values) -> dict[str, Applied]:
+        """By setting, the row of each candidate that cannot be turned on in any model, or whose flag the program set.
+        Only what has been asked for here is turned on in models.
+        """
+        rows = {name: self._obstacle(name, value) for name, value in candidates.items()}
+        return {name: row for name, row in rows.items() if row is not None}
+
+    def switch(self, values: Values) -> dict[str, Applied]:
+        """Have exactly these settings in force, and for all others what was before. Returns a row for each setting that
+        was to be turned on.
+        """
+        other_precision = self.current.get("amp_dtype") != values.get("amp_dtype")
+        with usual_mode():
+            for name in reversed(in_order(self.current.keys() - values.keys())):
+                self._turn_off(name)
+            kept = {name: value for name, value in self.current.items() if name in values and values[name] == value}
+            if other_precision:  # in which the compiled call is another one
+                kept.pop("compile", None)
+            rows = {name: self._turn_on(name, values[name]) for name in in_order(values.keys() - kept.keys())}
+        self.current = kept | {name: values[name] for name, row in rows.items() if row.status == "applied"}
+        return rows
+
+    def watch(self, raised: Callable[[Exception], None]) -> None:
+        """Have `raised` called with what a model's call raises while anything is in force."""
+
+        def with_settings(error: Exception) -> None:
+            if self.current:
+                raised(error)
+
+        for root in self.roots:
+            root.call.raised = with_settings
+            root.claim()
+
+    def _obstacle(self, name: str, value: Value) -> Applied | None:
+        knob = knobs.load(name)
+        if knob.PHASE != "code":
+            self._before[name] = default = knobs.default_of(knob)
+            return left_alone(knob, value, knob.current(), default, default)
+        if name not in self._able:
+            rows = [self._obstacle_in(root, name, value) for root in self.roots]
+            if None not in rows:
+                return next(iter(rows), left(name, Reason.NO_MODEL()))
+            self._able[name] = [root for root, row in zip(self.roots, rows, strict=True) if row is None]
+        return None
+
+    def _obstacle_in(self, root: Root, name: str, value: Value) -> Applied | None:
+        if alone := root.left_alone():
+            return left(name, alone)
+        try:
+            return obstacle(root, name, value)
+        except Exception as error:
+            return self._failed(name, error)
+
+    def _turn_on(self, name: str, value: Value) -> Applied:
+        if knobs.load(name).PHASE != "code":
+            row = self._set_flag(name, value)
+            self._before.setdefault(name, row.before)
+            return row
+        roots, put = self._able.get(name, []), value
+        try:
+            for root in roots:
+                put = self._put_in(root, name, value)
+        except Exception as error:
+            return self._failed(name, error)
+        if self._guarded and knobs.load(name).IN_CALLS:
+            for root in roots:
+                self._suspect(root, name, value)
+        reasons: tuple[Why | str, ...] = (Reason.PUT_IN(*[root.name for root in roots]),)
+        if put != value and value is not True:
+            reasons += ("bfloat16 instead of float16, which needs a loss scaler",)
+        return Applied(setting=name, after=put, status="applied", source="profile", reasons=reasons)
+
+    def _turn_off(self, name: str) -> None:
+        if knobs.load(name).PHASE != "code":
+            self._set_flag(name, self._before[name])
+        for root in self._able.get(name, ()):
+            if self._guarded:
+                root.call.acquit()
+            self._take_out(root, name)
+
+    def _put_in(self, root: Root, name: str, value: Value) -> Value:
+        with usual_mode():
+            put = knobs.load(name).turn_on(root, value)
+        root.claim()
+        return put
+
+    def _take_out(self, root: Root, name: str) -> None:
+        with usual_mode():
+            knobs.load(name).turn_off(root)
+
+    def _suspect(self, root: Root, name: str, value: Value) -> None:
+        root.call.suspect(
+            Suspect(
+                take_out=lambda: self._take_out(root, name),
+                put_back=lambda: self._put_in(root, name, value),
+                failed=lambda error: root.failed(name, f"its call failed with it: {error_text(error)}"),
+            )
+        )
+
+    def _failed(self, name: str, error: Exception) -> Applied:
+        if not self._guarded:
+            raise error
+        return failed(name, error_text(error))
+
+
+def _set_flag(name: str, value: Value) -> Applied:
+    knobs.load(name).apply(value)
+    return Applied(setting=name, after=value, status="applied", source="profile", reasons=("switched",))

@@ -1,0 +1,106 @@
+"""The one observer of a running program. Its followers hear of events in torch.
+
+A patch of torch is in place only while a follower hears of its event. All followers share it: two wraps of a module's
+call that step out of each other's way would lose one another.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from . import patches
+
+Place = tuple[int, int]
+"""A process and a thread of it."""
+
+
+class Follower:
+    """A subclass overrides the methods of the events that it hears of."""
+
+    gradients: bool = True
+    """Whether it hears of models' calls with gradients, or else of those without."""
+    finds_thread: bool = False
+    """Whether it hears of the first thread that makes such a call, rather than of the thread that it follows from.
+    Another thread may be deep inside a model of its own when the wrap comes back."""
+    home: Place | None = None
+
+    def module_registered(self, outer: Any, name: str, module: Any) -> None:
+        """A module is about to belong to another one."""
+
+    def model_called(self, model: Any, inputs: Any, output: Any) -> None:
+        """The program's own call of a module, from outside any other one, returned. `inputs` are the positional and the
+        named ones. An exception that is raised here never reaches the program, and is the last call heard of.
+        """
+
+    def feature_used(self, feature: patches.Feature, device: str | None) -> None:
+        """The program uses a feature; `device` is the type of device of an autocast."""
+
+    def backward_begun(self, losses: list[Any]) -> None:
+        """A backward pass begins from these tensors, given as they were before a `GradScaler` scaled them."""
+
+    def optimizer_stepping(self, optimizer: Any) -> None:
+        """A step begins, perhaps within another one, as of a subclass that calls its parent's."""
+
+    def optimizer_stepped(self, optimizer: Any) -> None:
+        """A step ended."""
+
+
+EVENTS = tuple(name for name, one in vars(Follower).items() if callable(one))
+"""Each is made by the patch of its name."""
+followers: dict[str, list[Follower]] = {event: [] for event in EVENTS}
+"""By event, in the order in which they hear of it."""
+_undo: dict[str, patches.Undo] = {}
+
+
+def follow(follower: Follower, *events: str) -> None:
+    """Have a follower hear of these events, or of all that it overrides."""
+    for event in events or EVENTS:
+        overrides = getattr(type(follower), event) is not getattr(Follower, event)
+        if overrides and follower not in followers[event]:
+            if event == "model_called":
+                follower.home = None if follower.finds_thread else here()
+            followers[event].append(follower)
+            if event not in _undo:
+                tell = _call_begun if event == "model_called" else partial(_tell, event)
+                _undo[event] = getattr(patches, event)(tell)
+
+
+def leave(follower: Follower, *events: str) -> None:
+    """Have a follower hear of these events no more, or of none at all."""
+    for event in events or EVENTS:
+        if follower in followers[event]:
+            followers[event].remove(follower)
+        if not followers[event] and event in _undo:
+            _undo.pop(event)()
+
+
+def here() -> Place:
+    return os.getpid(), threading.get_ident()
+
+
+def _tell(event: str, *given: Any) -> None:
+    for one in tuple(followers[event]):
+        getattr(one, event)(*given)
+
+
+def _call_begun() -> Callable[..., None] | None:
+    import torch
+
+    place, gradients = here(), torch.is_grad_enabled()
+    near = [one for one in followers["model_called"] if one.home in (place, None)]
+    concerned = [one for one in near if one.gradients == gradients]
+    for one in concerned:
+        one.home = place
+
+    def ended(model: Any, inputs: Any, output: Any) -> None:
+        for one in concerned:
+            try:
+                one.model_called(model, inputs, output)
+            except Exception:
+                leave(one, "model_called")
+
+    return ended if near else None

@@ -1,0 +1,240 @@
+"""Every patch of torch that gputune makes in a user's program, but for the libraries that write files (`scratch/`).
+
+Each function makes one patch and returns a function that undoes it. A place that somebody else has patched since is
+left as it is. A patch that makes an event of the observer's has the event's name.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Literal
+
+Undo = Callable[[], object]
+Function = Callable[..., Any]
+Feature = Literal["autocast", "selective checkpointing", "reentrant checkpointing", "double backward"]
+"""A feature of torch that a program uses itself, and that a setting may not bear."""
+
+
+def replaced(holder: Any, name: str, new: Function) -> Undo:
+    """Replace a function of a class or module; a static method by another one."""
+    original = vars(holder)[name]
+    patch = staticmethod(new) if isinstance(original, staticmethod) else new
+    setattr(holder, name, patch)
+    return lambda: setattr(holder, name, original) if vars(holder)[name] is patch else None
+
+
+def together(undoing: Sequence[Undo]) -> Undo:
+    return lambda: [one() for one in reversed(undoing)]
+
+
+def _noted(holder: Any, name: str, note: Function) -> Undo:
+    """Have `note` called before a function, with what that gets."""
+    original = getattr(holder, name)
+
+    @functools.wraps(original)
+    def noted(*inputs: Any, **named: Any) -> Any:
+        note(*inputs, **named)
+        return original(*inputs, **named)
+
+    return replaced(holder, name, noted)
+
+
+def model_called(begun: Callable[[], Function | None]) -> Undo:
+    """Wrap the call of every module, which torch has no documented hook for. `begun` is called as an outermost call
+    begins, and returns None, or what is to be called with the module, its inputs (positional and named), and its
+    output.
+
+    A wrapped call costs a microsecond, and torch.compile traces what it reaches. So the wrap takes itself out of the
+    way during each outermost call that `begun` is concerned with.
+    """
+    import torch
+
+    kind = torch.nn.Module
+    original, installed = kind.__call__, True
+
+    def followed(self: Any, *inputs: Any, **named: Any) -> Any:
+        if torch.compiler.is_compiling() or kind.__call__ is not followed or torch._C._get_tracing_state():
+            return original(self, *inputs, **named)
+        ended = begun()
+        if ended is None:
+            return original(self, *inputs, **named)
+        kind.__call__ = original
+        try:
+            output = original(self, *inputs, **named)
+        finally:
+            if installed and kind.__call__ is original:
+                kind.__call__ = followed
+        ended(self, (inputs, named), output)
+        return output
+
+    def undo() -> None:
+        nonlocal installed
+        installed = False
+        if kind.__call__ is followed:
+            kind.__call__ = original
+        dynamo: Any = sys.modules.get("torch._dynamo.utils")  # which keeps what it finds when it is imported
+        if getattr(dynamo, "unpatched_nn_module_call", None) is followed:
+            dynamo.unpatched_nn_module_call = original
+
+    kind.__call__ = followed
+    return undo
+
+
+def module_registered(registered: Callable[[Any, str, Any], None]) -> Undo:
+    """Torch's hook on a module that is about to belong to another one: DistributedDataParallel looks at its model right
+    after that. `registered` gets the outer module, the name and the module.
+    """
+    from torch.nn.modules.module import register_module_module_registration_hook as register
+
+    return register(registered).remove  # type: ignore[no-any-return]
+
+
+def optimizer_stepping(begun: Callable[[Any], None]) -> Undo:
+    """Torch's hook before any optimizer's step. It cannot be undone while torch goes through these hooks."""
+    from torch.optim.optimizer import register_optimizer_step_pre_hook as register
+
+    return register(lambda optimizer, *_: begun(optimizer)).remove  # type: ignore[no-any-return]
+
+
+def optimizer_stepped(ended: Callable[[Any], None]) -> Undo:
+    """Torch's hook after any optimizer's step. It cannot be undone while torch goes through these hooks."""
+    from torch.optim.optimizer import register_optimizer_step_post_hook as register
+
+    return register(lambda optimizer, *_: ended(optimizer)).remove  # type: ignore[no-any-return]
+
+
+def backward_begun(begun: Callable[[list[Any]], None]) -> Undo:
+    """Wrap both ways to begin a backward pass, for which there is no hook, and `GradScaler.scale`, since a scaled loss
+    does not say what it was before. `begun` gets the tensors as they were before they were scaled. A pass within
+    another one, as of checkpointing, is not told.
+    """
+    import torch
+
+    depth, scaled = 0, list[tuple[weakref.ref[Any], Any]]()
+    original_scale = torch.amp.GradScaler.scale
+
+    @functools.wraps(original_scale)
+    def scale(self: Any, outputs: Any) -> Any:
+        answer = original_scale(self, outputs)
+        if isinstance(answer, torch.Tensor):
+            scaled[:] = [pair for pair in scaled if pair[0]() is not None]
+            scaled.append((weakref.ref(answer), outputs.detach()))
+        return answer
+
+    def followed(original: Function) -> Function:
+        @functools.wraps(original)
+        def backward(*inputs: Any, **named: Any) -> Any:
+            nonlocal depth
+            if torch.compiler.is_compiling():
+                return original(*inputs, **named)
+            depth += 1
+            try:
+                if depth == 1:
+                    given = inputs[0] if inputs else named.get("tensors")
+                    losses = [given] if isinstance(given, torch.Tensor) else given or ()
+                    begun([next((was for now, was in reversed(scaled) if now() is one), one) for one in losses])
+                return original(*inputs, **named)
+            finally:
+                depth -= 1
+
+        return backward
+
+    holders: list[Any] = [torch.Tensor, torch.autograd]
+    backwards = [replaced(one, "backward", followed(one.backward)) for one in holders]
+    return together([*backwards, replaced(torch.amp.GradScaler, "scale", scale)])
+
+
+def feature_used(used: Callable[[Feature, str | None], None]) -> Undo:
+    """Wrap functions that only a program passes through which uses a feature. `used` gets the feature, and the type of
+    device of an autocast.
+    """
+    import torch
+    from torch.utils import checkpoint
+
+    def entered(context: Any, *_: Any) -> None:
+        # During backward, checkpointing enters what the forward pass had, and that may be gputune's.
+        if hasattr(context, "by_gputune") or torch._C._current_graph_task_id() != -1:
+            return
+        # Models switch autocast off for parts of themselves, which is no use of it.
+        if getattr(context, "_enabled", True):
+            used("autocast", getattr(context, "device", None))
+
+    undoing = [_noted(torch.autocast, "__enter__", entered)]
+    if kind := getattr(checkpoint, "_CachingTorchDispatchMode", None):
+        undoing.append(_noted(kind, "__init__", lambda *_, **__: used("selective checkpointing", None)))
+    undoing.append(
+        _noted(checkpoint.CheckpointFunction, "forward", lambda *_, **__: used("reentrant checkpointing", None))
+    )
+    return together(undoing)
+
+
+def dropout(draws: Callable[[], bool]) -> Undo:
+    """Have dropout, and attention with dropout, draw other random numbers whenever `draws` says so: torch has no seed
+    for them alone.
+    """
+    import torch
+
+    def before(rate: Callable[..., float]) -> Function:
+        def note(*inputs: Any, **named: Any) -> None:
+            if draws() and not torch.compiler.is_compiling() and rate(*inputs, **named):
+                torch.rand(4096, device=inputs[0].device if inputs else None)
+
+        return note
+
+    of_layers = before(lambda tensor=None, p=0.5, training=True, *_, **__: p if training else 0.0)
+    of_attention = before(lambda q=None, k=None, v=None, mask=None, dropout_p=0.0, *_, **__: dropout_p)
+    names = ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout")
+    undoing = [_noted(torch.nn.functional, name, of_layers) for name in names]
+    return together([*undoing, _noted(torch.nn.functional, "scaled_dot_product_attention", of_attention)])
+
+
+def seeds(shifted: Callable[[Function], Function]) -> Undo:
+    """Replace the functions that seed torch by what `shifted` makes of each, under both of their names."""
+    import torch
+
+    undoing = []
+    for package, name in ((torch, "manual_seed"), (torch.cuda, "manual_seed"), (torch.cuda, "manual_seed_all")):
+        new = shifted(getattr(package, name))
+        undoing += [replaced(package, name, new), replaced(package.random, name, new)]
+    return together(undoing)
+
+
+def made_loaders(more: Callable[[Any, dict[str, Any]], dict[str, Any]]) -> Undo:
+    """Wrap the making of DataLoaders, whose workers are arguments. `more` gets the loader and its arguments by name,
+    and returns additional ones.
+    """
+    from torch.utils.data import DataLoader
+
+    original = DataLoader.__init__
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def initialise(self: Any, *inputs: Any, **named: Any) -> None:
+        extra: dict[str, Any] = {}
+        with suppress(Exception):  # whatever is wrong with the arguments, torch says it
+            given = signature.bind(self, *inputs, **named).arguments
+            extra = more(self, {name: value for name, value in given.items() if value is not self})
+        original(self, *inputs, **named, **extra)
+
+    return replaced(DataLoader, "__init__", initialise)
+
+
+def loader_iterators(made: Callable[[Any, Any], None], following: Callable[[Any, Function], Any]) -> Undo:
+    """Wrap the iterators of DataLoaders, in which a loop waits. `made` gets an iterator and its loader; `following`
+    gets an iterator and the function that gives its next batch, and returns a batch.
+    """
+    from torch.utils.data import dataloader
+
+    kind = dataloader._BaseDataLoaderIter
+    original = kind.__next__
+
+    @functools.wraps(original)
+    def next_batch(self: Any) -> Any:
+        return following(self, original)
+
+    return together([_noted(kind, "__init__", made), replaced(kind, "__next__", next_batch)])

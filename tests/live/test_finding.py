@@ -1,0 +1,235 @@
+"""The models that a program is seen to call in one step, what their calls show, and the features that it uses."""
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.utils import checkpoint
+
+from gputune.live.call import call_of
+from gputune.live.finding import ModelFinder, Seen
+
+
+class Squared(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return grad * 2 * ctx.saved_tensors[0]
+
+
+class Bearing(Squared):
+    forward = staticmethod(torch.amp.custom_fwd(Squared.forward, device_type="cpu"))
+
+
+class Calls(nn.Module):
+    def __init__(self, function: Any = lambda x: x) -> None:
+        super().__init__()
+        self.layer, self.function = nn.Linear(4, 4), function
+
+    def forward(self, x: Any, *, scale: Any = None) -> Any:
+        return self.function(self.layer(x))
+
+
+X = torch.ones(2, 4)
+X_ASKED = torch.ones(2, 4, requires_grad=True)
+
+
+@pytest.fixture
+def finder() -> Iterator[ModelFinder]:
+    finder = ModelFinder("cpu")
+    finder.start()
+    yield finder
+    finder.stop()
+
+
+def models(finder: ModelFinder) -> list[Any]:
+    return [seen.model() for seen in finder.seen.values()]
+
+
+def only(finder: ModelFinder) -> Seen:
+    [seen] = finder.seen.values()
+    return seen
+
+
+class TestBackward:
+    @pytest.mark.parametrize(
+        ("backward", "twice"),
+        [
+            (lambda out: out.sum().backward(), False),
+            (lambda out: out.sum().backward(retain_graph=True), False),
+            (lambda out: torch.autograd.grad(out.sum(), X_ASKED), False),
+            (lambda out: torch.autograd.grad(out.sum(), X_ASKED, create_graph=True), True),
+            (lambda out: torch.autograd.backward(out.sum(), None, True, True), True),
+        ],
+    )
+    def test_gradients_of_gradients_are_seen(self, finder: ModelFinder, backward: Any, twice: bool) -> None:
+        backward(Calls(torch.square)(X_ASKED))
+        assert ("double backward" in finder.features) is twice
+
+    def test_afterwards_no_hook_is_left(self, finder: ModelFinder) -> None:
+        model = Calls(lambda x: (x, model.layer.weight))
+        out, weight = model(X)
+        assert (len(out._backward_hooks), weight._backward_hooks) == (1, None)
+        finder.stop()
+        assert not out._backward_hooks
+
+
+class TestFound:
+    def test_the_outermost_module_alone(self, finder: ModelFinder) -> None:
+        model = nn.Sequential(Calls(), nn.Sequential(Calls()))
+        model(X)
+        model(X)
+        assert models(finder) == [model]
+
+    def test_each_of_several_in_the_order_of_their_first_calls(self, finder: ModelFinder) -> None:
+        encoder, decoder = Calls(), Calls()
+        decoder(encoder(X))
+        encoder(X)
+        assert models(finder) == [encoder, decoder]
+
+    @pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])
+    def test_not_without_gradients(self, finder: ModelFinder, context: Any) -> None:
+        with context():
+            Calls()(X)
+        frozen = Calls().requires_grad_(False)
+        frozen(X)
+        assert models(finder) == []
+
+    def test_not_what_has_no_parameters(self, finder: ModelFinder) -> None:
+        loss = nn.MSELoss()
+        loss(X.clone().requires_grad_(), X)
+        assert models(finder) == []
+
+    @pytest.mark.slow
+    def test_not_what_is_computed_again_during_backward(self, finder: ModelFinder) -> None:
+        layer = Calls()
+        checkpoint.checkpoint(layer, X, use_reentrant=False).sum().backward()
+        assert models(finder) == [layer]
+        finder.seen.clear()
+        out = checkpoint.checkpoint(layer, X, use_reentrant=False)
+        finder.seen.clear()
+        out.sum().backward()
+        assert models(finder) == []
+
+    def test_not_what_is_gone(self, finder: ModelFinder) -> None:
+        Calls()(X)
+        assert models(finder) == [None]
+
+    def test_not_what_another_thread_calls_at_the_same_time(self, finder: ModelFinder) -> None:
+        """The call of this thread's model ends while the other's is still inside its own."""
+        inside, ended = threading.Event(), threading.Event()
+
+        def wait(x: Any) -> Any:
+            inside.set()
+            ended.wait(10)
+            return x
+
+        mine, other = Calls(lambda x: (thread.start(), inside.wait(10), x)[-1]), nn.Sequential(Calls(wait), Calls())
+        thread = threading.Thread(target=lambda: other(X))
+        mine(X)
+        ended.set()
+        thread.join()
+        assert models(finder) == [mine]
+
+
+class TestShown:
+    def test_the_shapes_of_what_it_was_called_with_first(self, finder: ModelFinder) -> None:
+        model = Calls()
+        model(X, scale=[torch.ones(3), {"deep": torch.ones(())}])
+        model(torch.ones(1, 4))
+        assert only(finder).shapes == [(2, 4), (3,), ()]
+
+    def test_a_function_that_may_not_bear_autocast(self, finder: ModelFinder) -> None:
+        model = Calls(lambda x: Squared.apply(x).sum())
+        model(X)
+        assert only(finder).functions == ["Squared"]
+
+    @pytest.mark.parametrize("function", [torch.relu, Bearing.apply])
+    def test_not_torchs_own_and_not_one_that_says_how_it_behaves(self, finder: ModelFinder, function: Any) -> None:
+        model = Calls(function)
+        model(X)
+        assert only(finder).functions == []
+
+    def test_an_output_in_half_precision(self, finder: ModelFinder) -> None:
+        for dtype, half in ((torch.bfloat16, True), (torch.float16, True), (torch.float64, False)):
+            model = Calls(lambda x, dtype=dtype: x.to(dtype))
+            model(X)
+            assert only(finder).half is half
+            finder.seen.clear()
+
+    def test_autocast_around_the_call(self, finder: ModelFinder) -> None:
+        model = Calls(lambda x: x.float())
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            model(X)
+        assert only(finder).autocast is torch.bfloat16
+
+
+LAYER = nn.Linear(4, 4)
+
+
+def autocast() -> None:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        LAYER(X_ASKED)
+
+
+@torch.autocast("cpu", dtype=torch.bfloat16)
+def decorated() -> None:
+    LAYER(X_ASKED)
+
+
+def elsewhere() -> None:
+    with torch.autocast("cpu", enabled=False), torch.autocast("xpu", dtype=torch.float16):
+        LAYER(X_ASKED)
+
+
+def checkpointed(**options: Any) -> Callable[[], None]:
+    return lambda: checkpoint.checkpoint(LAYER, X_ASKED, **options).sum().backward()
+
+
+SELECTIVE = {
+    "use_reentrant": False,
+    "context_fn": lambda: checkpoint.create_selective_checkpoint_contexts([torch.ops.aten.mm.default]),
+}
+
+
+@pytest.mark.parametrize(
+    ("use", "seen"),
+    [
+        (lambda: LAYER(X_ASKED), set()),
+        (autocast, {"autocast"}),
+        (decorated, {"autocast"}),
+        (elsewhere, set()),
+        pytest.param(checkpointed(use_reentrant=True), {"reentrant checkpointing"}, marks=pytest.mark.slow),
+        pytest.param(checkpointed(use_reentrant=False), set(), marks=pytest.mark.slow),
+        pytest.param(checkpointed(**SELECTIVE), {"selective checkpointing"}, marks=pytest.mark.slow),
+    ],
+)
+def test_what_is_used_is_seen(finder: ModelFinder, use: Callable[[], None], seen: set[str]) -> None:
+    use()
+    assert finder.features == seen
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_the_autocast_that_was_put_in_is_not_the_programs(finder: ModelFinder, reentrant: bool) -> None:
+    """Checkpointing enters it once more during backward."""
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, x: Any) -> Any:
+            return checkpoint.checkpoint(self.layer, x, use_reentrant=reentrant)
+
+    model = Net()
+    call_of(model, "cpu").dtype = torch.bfloat16
+    model(X_ASKED).sum().backward()
+    assert "autocast" not in finder.features
