@@ -23,11 +23,15 @@ from gputune.report import next_steps
 from gputune.report.answer_parts import By, Chosen, Gain, Next, Reach, Step
 from gputune.report.network_charts import readable
 from gputune.search.combination import DEFAULT, Combination
+from gputune.search.traits import traits
 
 __all__ = ["Answer", "By", "Chosen", "Gain", "Next", "Reach", "Step", "answer_of"]
 
 
 WORKERS = "dataloader_workers"
+SETTINGS = ("amp_dtype", "matmul_precision", *FLAGS)
+FLAGS_OF_TORCH = ("matmul_precision", "cudnn_benchmark")
+"""The settings of a network that `gputune apply` alone applies."""
 IMAGES = "convnet"
 """The reference network that has convolutions, which channels_last and cuDNN's own search concern."""
 EQUAL = Comparison(ratio=1.0, low=1.0, high=1.0, pairs=0)
@@ -123,7 +127,7 @@ def _gains(profile: Profile) -> Iterator[Gain]:
 
 def _of_network(network: str, choices: Mapping[str, Choice], rows: list[Measurement]) -> Gain:
     first, second = steps(rows, network, "precision"), steps(rows, network, "options")
-    chosen, flags = _combination(choices, network == IMAGES), _flags(choices, network == IMAGES)
+    chosen, flags = (_combination(choices, network == IMAGES, names) for names in (SETTINGS, FLAGS_OF_TORCH))
     injected = with_precision(chosen, "bfloat16") if "amp_dtype" in chosen else chosen
     whole = _speed(first, second, chosen)
     return Gain(
@@ -137,17 +141,12 @@ def _of_network(network: str, choices: Mapping[str, Choice], rows: list[Measurem
     )
 
 
-def _flags(choices: Mapping[str, Choice], images: bool) -> Combination:
-    searches = images and _value(choices, "cudnn_benchmark") is True
-    precision = "tf32" if _value(choices, "matmul_precision") == "tf32" else "float32"
-    return with_precision(Combination.of({"cudnn_benchmark": True} if searches else {}), precision)
-
-
-def _combination(choices: Mapping[str, Choice], images: bool) -> Combination:
-    names = ("fused_optimizer", "compile", *(["channels_last"] if images else []))
-    on = {name: True for name in names if _value(choices, name) is True}
-    chosen, amp = _flags(choices, images).with_all(on), _value(choices, "amp_dtype")
-    return with_precision(chosen, str(amp)) if amp in MIXED else chosen
+def _combination(choices: Mapping[str, Choice], images: bool, names: Sequence[str]) -> Combination:
+    """What a network has of the settings `names`; those of images only if it has any."""
+    values = {name: _value(choices, name) for name in names if images or "images" not in traits(name).needs}
+    exact = "tf32" if values.get("matmul_precision") == "tf32" else "float32"
+    precision = str(values["amp_dtype"]) if values.get("amp_dtype") in MIXED else exact
+    return with_precision(Combination.of({name: True for name in FLAGS if values.get(name) is True}), precision)
 
 
 def _value(choices: Mapping[str, Choice], name: str) -> object:
@@ -168,7 +167,7 @@ def _by(choices: Mapping[str, Choice], whole: Comparison | None, ways: tuple[Com
 
 
 def _why_nothing(choices: Mapping[str, Choice]) -> By:
-    known = [choices[name] for name in ("amp_dtype", "matmul_precision", *FLAGS) if name in choices]
+    known = [choices[name] for name in SETTINGS if name in choices]
     if any(choice.provisional for choice in known):
         return By.PROVISIONAL
     precisions = [choices[name] for name in ("amp_dtype", "matmul_precision") if name in choices]

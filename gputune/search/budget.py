@@ -36,7 +36,7 @@ class Budget:
     """How many steps the search has taken."""
     apart: float = 0.0
     """The seconds that do not count as the search's: of compiling, and of trying numbers of workers."""
-    last: bool = False
+    is_final: bool = False
     """Whether the search has come to its last comparison."""
     step_seconds: dict[Combination, float] = field(default_factory=dict)
     """How long a step took with each combination, in its latest block."""
@@ -62,7 +62,7 @@ class Budget:
         most_seconds = max(SECONDS, STEPS_OF_TIME * self.step_seconds[DEFAULT])
         most_steps = self.most or max(STEPS, STEPS_SECONDS / min(self.step_seconds.values()))
         share = max((seconds - self.apart) / most_seconds, self.used / most_steps)
-        return min(share, seconds / SHORT_SECONDS) if self.last and self.most is None else share
+        return min(share, seconds / SHORT_SECONDS) if self.is_final and self.most is None else share
 
     def steps(self, combination: Combination) -> int:
         """How many steps a block with the combination has: few as long as nothing is known of how long they take."""

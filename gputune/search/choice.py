@@ -40,18 +40,18 @@ def far_behind(arms: Sequence[Tried]) -> list[Tried]:
     return [arm for arm in arms if arm.rate < BEHIND * fastest.rate and all(ratio < 1 for ratio in arm.ratios(fastest))]
 
 
-def choice(arms: Sequence[Tried], memory: int | None, *, certain: bool = False) -> Tried:
+def choice(arms: Sequence[Tried], memory: int | None, *, must_be_certain: bool = False) -> Tried:
     """The arm to go on with: the fastest, or one of fewer settings or of a lower effect on results that is as fast;
-    more memory must be earned. Where the choice must be `certain`, a larger effect must be.
+    more memory must be earned. If it `must_be_certain`, a larger effect on results must certainly be faster.
     """
     frugal = [arm for arm in arms if not uses_more_memory(arm, memory)]
     best = _likely_fastest(arms)
     if frugal and uses_more_memory(best, memory):
         other = _likely_fastest(frugal)
         best = best if best.rate > WORTH_MEMORY * other.rate else other
-    by_combination = {arm.combination: arm for arm in sorted(frugal, key=lambda arm: -arm.rate)}
-    found = plainest(best.combination, by_combination, lambda one: _is_worth_it(best, by_combination[one], certain))
-    return by_combination.get(found, best)
+    arm_of = {arm.combination: arm for arm in sorted(frugal, key=lambda arm: -arm.rate)}
+    found = plainest(best.combination, arm_of, lambda one: _is_worth_it(best, arm_of[one], must_be_certain))
+    return arm_of.get(found, best)
 
 
 def plainest(
@@ -99,12 +99,12 @@ def with_least_work(arms: Sequence[Tried]) -> list[Tried]:
     return [arm for arm in arms if arm.device_seconds and LESS_WORK * arm.device_seconds <= min(times)]
 
 
-def _is_worth_it(best: Tried, other: Tried, certain: bool) -> bool:
+def _is_worth_it(best: Tried, other: Tried, must_be_certain: bool) -> bool:
     compiles = best.combination.is_compiled and not other.combination.is_compiled
     lower = other.combination.effect < best.combination.effect
     if best.rate <= (WORTH_MORE if compiles or lower else AS_GOOD) * other.rate or _is_by_luck(best, other):
         return False
-    interval = median_interval(best.ratios(other), CERTAINTY) if lower and certain else None
+    interval = median_interval(best.ratios(other), CERTAINTY) if lower and must_be_certain else None
     return interval is None or interval[0] > 1
 
 

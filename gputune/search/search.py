@@ -66,7 +66,7 @@ class Search:
     measure: Callable[[Combination], Block]
     used: Callable[[], float]
     """The share of the steps and of the time for the search that is used up."""
-    left_out: Callable[[Combination], bool] = lambda one: False
+    is_left_out: Callable[[Combination], bool] = lambda one: False
     start: Combination = DEFAULT
     """The combination that all others begin with: torch's defaults, or a number of workers with which steps need not
     wait for data."""
@@ -154,7 +154,7 @@ class Search:
         return [arm for arm in self.tried if arm.stage == stage and arm.samples]
 
     def _usable(self, combinations: Iterable[Combination]) -> list[Combination]:
-        return [one for one in dict.fromkeys(combinations) if not self.left_out(one)]
+        return [one for one in dict.fromkeys(combinations) if not self.is_left_out(one)]
 
     def _default_peak_bytes(self) -> int | None:
         peaks = (arm.peak_bytes for arm in self.tried if arm.combination in (DEFAULT, self.start))

@@ -95,7 +95,7 @@ class _Session:
         left = dict(self._job.ask(BLOCK_SECONDS, FindObstacles(candidates=self._candidates)).reasons)
         able = {name: value for name, value in self._candidates.items() if name not in left and not unmet_by[name]}
         search = Search(
-            measure=self._block, used=lambda: self.budget.share, left_out=self._attempts.left_out.__contains__
+            measure=self._block, used=lambda: self.budget.share, is_left_out=self._attempts.left_out.__contains__
         )
         self._block(DEFAULT)  # once before, so that time and steps can be planned
         waits = self._block(DEFAULT).waited
@@ -106,7 +106,7 @@ class _Session:
         if fed and self._block(winner).waited >= WAITS:
             winner = self._loaded(search, winner, left)  # whose steps want their batches sooner
             search.start = winner.only(WORKERS)
-        self.budget.last = True
+        self.budget.is_final = True
         arms = search.final(winner)
         self.current = DEFAULT
         seen = [share for arm in arms if arm.combination == DEFAULT for share in arm.waits]

@@ -49,7 +49,7 @@ def ranking(measured: Measured) -> list[tuple[Tried, Comparison]]:
     default, left = default_of(measured), dict(gaining(measured.arms))
     ranked: list[tuple[Tried, Comparison]] = []
     while left:
-        best = choice(list(left), default.peak_bytes, certain=True)
+        best = choice(list(left), default.peak_bytes, must_be_certain=True)
         ranked.append((best, left.pop(best)))
     return ranked
 

@@ -33,10 +33,10 @@ class TestEffect:
 
     def test_and_certain_where_that_is_asked_for(self) -> None:
         lower, larger = arm(10.0, matmul_precision="tf32"), arm(10.5, amp_dtype="bfloat16")
-        assert choice([lower, larger], 1000, certain=True) is larger
+        assert choice([lower, larger], 1000, must_be_certain=True) is larger
         larger.samples[:4] = [9.5] * 4
         assert choice([lower, larger], 1000) is larger
-        assert choice([lower, larger], 1000, certain=True) is lower
+        assert choice([lower, larger], 1000, must_be_certain=True) is lower
 
     def test_without_a_gpu_there_is_no_memory_to_look_at(self) -> None:
         fast = arm(11.0, None, fused_optimizer=True)

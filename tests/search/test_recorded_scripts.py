@@ -57,11 +57,11 @@ class Recorded:
     def chosen(self) -> Combination:
         search = Search(
             measure=self.measure, used=lambda: self._blocks / BLOCKS[self._name],
-            left_out=lambda one: one not in self.rates,
+            is_left_out=lambda one: one not in self.rates,
         )  # fmt: skip
         arms = search.final(search.best(CANDIDATES))
         ranked = gaining(arms)
-        return choice([arm for arm, _ in ranked], None, certain=True).combination if ranked else DEFAULT
+        return choice([arm for arm, _ in ranked], None, must_be_certain=True).combination if ranked else DEFAULT
 
 
 @pytest.mark.parametrize("begin", range(8))
@@ -108,7 +108,7 @@ def test_what_one_disturbed_round_put_behind_is_looked_at_again() -> None:
         rate = firsts.pop(one, None) or next(rates[one])
         return Block(rate=rate, device_seconds=recorded[one]["device_seconds"])
 
-    search = Search(measure=measure, used=lambda: blocks / 50, left_out=lambda one: one not in recorded)
+    search = Search(measure=measure, used=lambda: blocks / 50, is_left_out=lambda one: one not in recorded)
     candidates = {**CANDIDATES, "channels_last": True, "cudnn_benchmark": True}
     best = search.best(candidates)
     assert {len(arm.samples) for arm in search.tried if arm.stage == "precision"} == {1}

@@ -11,9 +11,11 @@ import pytest
 from gputune.knobs import Value
 from gputune.live.loading import WORKERS
 from gputune.measurement import LOOKS
+from gputune.search import traits as traits_module
 from gputune.search.arms import Block
 from gputune.search.combination import DEFAULT, Combination
 from gputune.search.search import FIRST_LOOK, Search, options, precisions, to_compile
+from gputune.search.traits import traits
 
 ALL: Mapping[str, Any] = {
     "matmul_precision": "tf32", "amp_dtype": "bfloat16", "channels_last": True, "fused_optimizer": True,
@@ -127,7 +129,7 @@ class TestBest:
 
     def test_mixed_precision_is_not_compiled_with_tf32_where_the_two_failed_together(self) -> None:
         bad = Combination.of({"amp_dtype": "bfloat16", "matmul_precision": "tf32"})
-        found = best(Program({"amp_dtype": 2.0, "compile": 1.2}), NO_IMAGES, left_out=bad.__eq__)
+        found = best(Program({"amp_dtype": 2.0, "compile": 1.2}), NO_IMAGES, is_left_out=bad.__eq__)
         assert found.values == {"amp_dtype": "bfloat16", "compile": True}
 
     def test_what_failed_compiled_is_not_compiled_in_another_way(self) -> None:
@@ -135,7 +137,7 @@ class TestBest:
         best(program, NO_IMAGES)
         [failed] = program.compiled
         again = Program({"amp_dtype": 2.0, "compile": 1.2})
-        assert "compile" not in best(again, NO_IMAGES, left_out=failed.__eq__).values
+        assert "compile" not in best(again, NO_IMAGES, is_left_out=failed.__eq__).values
         assert not again.compiled
 
     def test_threads_are_one_of_the_options(self) -> None:
@@ -220,7 +222,7 @@ class TestBest:
 
     def test_what_failed_before_is_left_out(self) -> None:
         bad = Combination.of({"amp_dtype": "bfloat16", "matmul_precision": "tf32"})
-        search = Program({"amp_dtype": 2.0, "matmul_precision": 1.5}).search(left_out=bad.__eq__)
+        search = Program({"amp_dtype": 2.0, "matmul_precision": 1.5}).search(is_left_out=bad.__eq__)
         assert search.best(NO_IMAGES) == Combination.of({"amp_dtype": "bfloat16"})
         assert bad not in [one.combination for one in search.tried]
 
@@ -243,7 +245,7 @@ class TestFinal:
 
     def test_and_what_was_as_fast_with_a_lower_effect(self) -> None:
         program = Program({"amp_dtype": 1.26, "matmul_precision": 1.2, "fused_optimizer": 1.2}, noise=0.001)
-        search = program.search(left_out=lambda one: {"amp_dtype", "matmul_precision"} <= set(one.values))
+        search = program.search(is_left_out=lambda one: {"amp_dtype", "matmul_precision"} <= set(one.values))
         winner = search.best({name: ALL[name] for name in program.factors})
         assert winner == Combination.of({"amp_dtype": "bfloat16", "fused_optimizer": True})
         rival = Combination.of({"matmul_precision": "tf32", "fused_optimizer": True})
@@ -313,3 +315,12 @@ def test_mixed_precision_is_compiled_with_tf32(light: dict[str, Value], first: d
     found = [one.values for one in to_compile(Combination.of(light), EVERY)]
     assert found[0] == first
     assert found[-1] == light
+
+
+def test_what_comes_after_a_setting_is_tried_on_top_of_it_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = traits("channels_last")
+    after = replace(known, after=("amp_dtype",))
+    monkeypatch.setattr(traits_module, "traits", lambda name: after if name == "channels_last" else traits(name))
+    both = "bfloat16 + channels_last"
+    assert [str(one) for one in precisions(DEFAULT, HALF | {"channels_last": True})] == ["bfloat16", both]
+    assert [str(one) for one in precisions(DEFAULT, {"channels_last": True})] == ["channels_last"]

@@ -84,14 +84,7 @@ LOADER: dict[str, Any] = {"batches": 1000, "batch_bytes": 0}
         ({"batch_bytes": 64 << 20}, 1, 6),
         ({"batch_bytes": 1 << 30}, 1, 0),
     ],
-    ids=[
-        "by CPUs",
-        "which ranks share",
-        "by batches of an epoch",
-        "of no known length",
-        "by shared memory",
-        "which holds none",
-    ],
+    ids=["by CPUs", "which ranks share", "by an epoch", "of no known length", "by shared memory", "which holds none"],
 )
 def test_the_most_workers(changed: dict[str, Any], ranks: int, most: int) -> None:
     facts = facts_of("cpu-only")
