@@ -7,7 +7,6 @@ from making import final_losses, precisions, row, steps, steps_with
 from recorded import facts_of
 
 from gputune.advice._evidence import NOT_MEASURED
-from gputune.advice._training_rows import with_precision
 from gputune.advice.amp_dtype import of_family, recommend
 
 H200 = facts_of()
