@@ -3,7 +3,7 @@
 The functions decide on a setting's outcome. They are pure: callers read torch and the environment themselves.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Literal, Self, TypeGuard
@@ -136,36 +136,6 @@ def exported(knob: Knob, value: Value, environ: Mapping[str, str], ours: Mapping
     return row_of(knob, "applied" if same else "kept-user", source, why, held)
 
 
-def read_back(knob: Knob, value: Value, current: Value) -> Applied:
-    """The row of a launch setting in a process that was started with its variable, where nothing more is set."""
-    if current == value:
-        return row_of(knob, "applied", "profile", "through its environment variable", current)
-    return row_of(knob, "kept-user", "environment", f"its environment variable asked for {value}", current)
-
-
-def left_alone(knob: Knob, value: Value, current: Value, default: Value, ours: Value) -> Applied | None:
-    """The row of a flag of torch's that already has the value, or has another one that the program chose. None where it
-    may be set. `ours` is the value that gputune set before in this process, or torch's default.
-    """
-    if current == value:
-        source: Source = "profile" if value == ours != default else "torch" if value == default else "program"
-        return row_of(knob, "applied", source, "already had this value", current)
-    if current == ours:
-        return None
-    return kept(knob, current, f"the program or its environment had already set {current}")
-
-
-def kept(knob: Knob, current: Value, why: str) -> Applied:
-    return row_of(knob, "kept-user", "program", why, current)
-
-
-def after_apply(knob: Knob, value: Value, before: Value, after: Value, when: str) -> Applied:
-    """The row of a flag that was just set: failed where it reads back as something else."""
-    if after == value:
-        return row_of(knob, "applied", "profile", when, before, after)
-    return row_of(knob, "failed", "profile", f"set to {value}, but reads back as {after}", before, after)
-
-
 def failed(name: str, why: Why | str, before: Value = None) -> Applied:
     return Applied(setting=name, before=before, after=before, status="failed", reasons=(why,))
 
@@ -173,20 +143,6 @@ def failed(name: str, why: Why | str, before: Value = None) -> Applied:
 def error_text(fault: BaseException) -> str:
     """The type and message of an exception, on one line."""
     return f"{type(fault).__name__}: {' '.join(str(fault).split())[:200]}"
-
-
-def now(row: Applied, current: Callable[[], Value]) -> Applied:
-    """The row as it is now: changed-later where the program has set something else since. `current` may raise."""
-    if row.status in ("failed", "skipped"):
-        return row
-    try:
-        value = current()
-    except Exception as fault:
-        return row.and_because(f"its current value cannot be read: {type(fault).__name__}")
-    if value == row.after:
-        return row
-    why = f"the program later changed it from {row.after}"
-    return replace(row, after=value, status="changed-later", source="program", reasons=(why,))
 
 
 def row_of(knob: Knob, status: Status, source: Source | None, why: Why | str, *values: Value) -> Applied:

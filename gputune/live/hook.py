@@ -1,4 +1,4 @@
-"""Applies settings to this process's torch, reads them back, and remembers what it did.
+"""The entry into this process: applies GPUTUNE_APPLY to torch, and says at exit what became of it.
 
 It is loaded below the private parent (`private.py`): by the shim right after torch was imported, and by
 `gputune.apply()`. Callers get rows as plain dictionaries (`Applied.plain`). It writes nothing to stdout and does not
@@ -9,33 +9,20 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Mapping
-from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from .. import knobs
-from ..knobs import Value
-from ..resources.files import Files
-from ..resources.printable import printable
-from . import applied, payload
-from .applied import Applied
+from . import flags, payload, say, write
 
 if TYPE_CHECKING:
+    from ..knobs import Value
     from .advice import Advice
+    from .applied import Applied
     from .injection import Injection
     from .payload import Trial
 
 REPORT = "GPUTUNE_REPORT"
 """If 1, or json, every Python that imported torch reports on stderr at exit what was applied and what changed later."""
-
-rows: dict[str, Applied] = {}
-"""The latest row of each setting that was to be applied in this process, by name."""
-
-_ours: dict[str, Value] = {}
-"""The values that gputune set, by setting: other than torch's default, and yet not the user's choice."""
-
 
 _injections: list[Injection] = []
 """The one injection of this process, once there is one."""
@@ -46,11 +33,11 @@ def run(text: str) -> None:
     try:
         carried = payload.parse(text)
         for name, value in carried.settings.items():
-            row = _remembered(_from_payload(name, value, carried.torch))
+            row = flags.set_at_start(name, value, carried.torch)
             if row.status == "failed":
                 say(f"{name} was not applied: {row.why}")
         if carried.advice:
-            inject(carried.advice.plain)
+            _inject(carried.advice)
         if carried.trial:
             _begin(carried.trial, carried.advice)
     except Exception as error:
@@ -60,6 +47,34 @@ def run(text: str) -> None:
         import atexit
 
         atexit.register(_report)
+
+
+def apply(name: str, value: Value) -> dict[str, Any]:
+    """Set one value in this running process. Returns its row."""
+    return flags.set_now(name, value).plain
+
+
+def inject(advice: Mapping[str, Any]) -> None:
+    """Turn on what was advised (`Advice.plain`) in this program's models and DataLoaders, once in a process."""
+    from .advice import Advice
+
+    _inject(Advice.from_plain(advice))
+
+
+def _inject(advice: Advice) -> None:
+    if _injections:
+        return
+    from ..resources.files import Files
+    from . import loader
+    from .injection import Injection
+
+    def set_flag(name: str, value: Value) -> Applied:
+        return flags.set_for_program(name, value, payload.exported_by_us(os.environ))
+
+    injection = Injection(advice, set_flag, say)
+    _injections.append(injection)
+    injection.start()
+    loader.start(advice, Files(), injection.note)
 
 
 def _begin(trial: Trial, advice: Advice | None) -> None:
@@ -73,109 +88,15 @@ def _begin(trial: Trial, advice: Advice | None) -> None:
         os._exit(1)
 
 
-def apply(name: str, value: Value) -> dict[str, Any]:
-    """Set one value in this running process. Returns its row, which `rows` keeps."""
-    if name not in knobs.names():  # of a newer gputune than the shim's
-        return _remembered(applied.failed(name, "this gputune has no such setting")).plain
-    setting = knobs.load(name)
-    when = "in this process, too late for its environment variable" if setting.PHASE == "launch" else "in this process"
-    return _remembered(_set(setting, value, when)).plain
-
-
-def inject(advice: Mapping[str, Any]) -> None:
-    """Put what was advised (`Advice.plain`) into this program's models and DataLoaders, once in a process."""
-    if _injections:
-        return
-    from . import loader
-    from .advice import Advice
-    from .injection import Injection
-
-    given = Advice.from_plain(advice)
-    injection = Injection(given, _set_for_program, say)
-    _injections.append(injection)
-    injection.start()
-    loader.start(given, Files(), injection.note)
-
-
 def now() -> list[dict[str, Any]]:
-    """The rows of `rows` as they are now: `changed-later` where the program has set something else since."""
-    own = [applied.now(row, partial(_current, name)) for name, row in rows.items()]
-    put_in = [row for injection in _injections for name, row in injection.rows.items() if name not in rows]
-    return [row.plain for row in (*own, *put_in)]
+    """The rows of all settings as they are now: `changed-later` if the program has set something else since."""
+    turned_on = [row for injection in _injections for name, row in injection.rows.items() if name not in flags.rows]
+    return [row.plain for row in (*flags.rows_now(), *turned_on)]
 
 
 def reads() -> dict[str, Mapping[str, Any]]:
-    """Each setting that torch can be asked about: its current value and default, or the fault as a failed row."""
-    answers: dict[str, Mapping[str, Any]] = {}
-    for name, setting in knobs.all_knobs().items():
-        if setting.PHASE == "code":
-            continue
-        try:
-            answers[name] = {"value": setting.current(), "default": knobs.default_of(setting)}
-        except Exception as error:
-            answers[name] = {"fault": applied.failed(name, applied.error_text(error)).plain}
-    return answers
-
-
-def say(fault: str) -> None:
-    _write(f"gputune: {printable(' '.join(fault.split()))}")
-
-
-def _write(line: str) -> None:
-    try:
-        sys.stderr.write(f"{line}\n")
-    except Exception:
-        return  # stderr may be closed or full, and the program that it belongs to goes on
-
-
-def _set_for_program(name: str, value: Value) -> Applied:
-    setting, row = knobs.load(name), None
-    if setting.PHASE == "launch":
-        row = applied.exported(setting, value, os.environ, payload.exported_by_us(os.environ))
-    return _remembered(replace(row, after=setting.current()) if row else _set(setting, value, "in this process"))
-
-
-def _current(name: str) -> Value:
-    return cast(Value, knobs.load(name).current())
-
-
-def _remembered(row: Applied) -> Applied:
-    rows[row.setting] = row
-    if row.status == "applied":
-        _ours[row.setting] = row.after
-    return row
-
-
-def _from_payload(name: str, value: Value, measured: str | None) -> Applied:
-    if name not in knobs.names():
-        return applied.failed(name, "this gputune has no such setting")
-    setting, torch = knobs.load(name), str(sys.modules["torch"].__version__)
-    if measured not in (None, torch) and "torch" in setting.DEPENDS:
-        return applied.skipped(setting, f"measured with torch {measured}, but this is torch {torch}")
-    if setting.PHASE != "launch":
-        return _set(setting, value, "right after import torch")
-    try:
-        return applied.read_back(setting, value, setting.current())
-    except Exception as error:
-        return applied.failed(name, applied.error_text(error))
-
-
-def _set(setting: knobs.Knob, value: Value, when: str) -> Applied:
-    name, before = knobs.name_of(setting), None
-    try:
-        before, default = setting.current(), knobs.default_of(setting)
-        row = applied.left_alone(setting, value, before, default, _ours.get(name, default))
-        return row or _changed(setting, value, before, when)
-    except Exception as error:
-        return applied.failed(name, applied.error_text(error), before)
-
-
-def _changed(setting: knobs.Knob, value: Value, before: Value, when: str) -> Applied:
-    try:
-        setting.apply(value)
-    except ValueError as error:  # how a setting says that another choice of the user's forbids the value
-        return applied.kept(setting, before, str(error))
-    return applied.after_apply(setting, value, before, setting.current(), when)
+    """As `flags.reads`."""
+    return flags.reads()
 
 
 def _report() -> None:
@@ -183,7 +104,7 @@ def _report() -> None:
     if os.environ.get(REPORT) == "json":
         number = int(rank) if rank and rank.isdecimal() else None
         report = json.dumps({"gputune": {"pid": os.getpid(), "rank": number, "settings": now()}})
-        _write(report.replace("\x7f", "\\u007f"))  # the one control character that JSON keeps
+        write(report.replace("\x7f", "\\u007f"))  # the one control character that JSON keeps
         return
     who = f"pid {os.getpid()}" if rank is None else f"rank {rank}, pid {os.getpid()}"
     for row in now():

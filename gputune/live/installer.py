@@ -8,8 +8,9 @@ from typing import Any
 from .. import knobs
 from ..knobs import Value, in_order
 from .advice import Values
-from .applied import Applied, Reason, Why, error_text, failed, left_alone
+from .applied import Applied, Reason, Why, error_text, failed
 from .call import Suspect
+from .flags import left_alone
 from .outcome import left, obstacle
 from .root import Root
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from .. import knobs
 from ..knobs import Value
-from .advice import Advice
+
+if TYPE_CHECKING:
+    from .advice import Advice
 
 Role = Literal["measure", "guard", "time"]
 """The purpose of a run: to time settings in turn, to record losses, or to time steps as they are."""
@@ -82,11 +84,17 @@ def parse(text: str) -> Payload:
         return Payload(
             settings=data["settings"],
             torch=data.get("torch"),
-            advice=Advice.from_plain(advice) if advice else None,
+            advice=_advice(advice) if advice else None,
             trial=Trial(**trial) if trial else None,
         )
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"{VARIABLE} is not understood: {error}") from None
+
+
+def _advice(data: Any) -> Advice:
+    from .advice import Advice  # which a process with flags alone does not need
+
+    return Advice.from_plain(data)
 
 
 def handed_down(environ: Mapping[str, str]) -> Payload:

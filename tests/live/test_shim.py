@@ -36,6 +36,7 @@ def are_deterministic_algorithms_enabled():
     return False
 """
 
+FLAGS = "sys.modules['_gputune.live.flags']"
 HOOK = "sys.modules['_gputune.live.hook']"
 SHOW = "import torch; print(torch.get_float32_matmul_precision(), torch.backends.cudnn.benchmark)"
 APPLIED, UNTOUCHED = "high True\n", "highest False\n"
@@ -192,7 +193,7 @@ del os.environ["BROKEN"]
         assert run(code, shimmed(site, BROKEN="1")) == f"libcuda False\n{APPLIED}"
 
     def test_reloading_does_not_apply_again(self, site: Path) -> None:
-        code = f"import importlib, sys, torch; importlib.reload(torch); {SHOW}; print(len({HOOK}.rows))"
+        code = f"import importlib, sys, torch; importlib.reload(torch); {SHOW}; print(len({FLAGS}.rows))"
         assert run(code, shimmed(site)) == f"{UNTOUCHED}2\n"
 
     def test_a_lazy_import_is_followed_when_it_happens(self, site: Path) -> None:
@@ -219,7 +220,7 @@ print("_gputune.live.hook" in sys.modules)
     def test_two_copies_apply_once(self, site: Path, tmp_path: Path) -> None:
         copy = shutil.copytree(SHIM, tmp_path / "copy")
         finders = "[one for one in sys.meta_path if hasattr(one, 'gputune')]"
-        code = f"{SHOW}; import sys; print(len({finders}), len({HOOK}.rows))"
+        code = f"{SHOW}; import sys; print(len({finders}), len({FLAGS}.rows))"
         assert run(code, shimmed(f"{copy}:{site}")) == f"{APPLIED}1 2\n"
 
     def test_a_finder_that_wraps_the_others_does_not_loop(self, site: Path) -> None:

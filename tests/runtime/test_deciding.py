@@ -6,7 +6,7 @@ import pytest
 
 from gputune import knobs
 from gputune.knobs import LEVELS, Knob, Value
-from gputune.live import applied
+from gputune.live import applied, flags
 from gputune.live.applied import Applied, Reason, Why
 from gputune.runtime import deciding
 from gputune.runtime.deciding import Line, Terms
@@ -99,7 +99,7 @@ class TestInTorch:
         [(3, APPLIED, "through its environment variable"), (7, USERS, "its environment variable asked for 3")],
     )
     def test_a_variable_is_read_back(self, current: int, expected: Any, why: Why) -> None:
-        row = applied.read_back(THREADS, 3, current)
+        row = flags.read_back(THREADS, 3, current)
         assert (outcome(row), row.after, row.reasons) == (expected, current, (why,))
 
     @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ class TestInTorch:
     def test_a_flag_that_the_program_chose_stays(
         self, value: str, current: str, ours: str, expected: Any, why: Why | None
     ) -> None:
-        row = applied.left_alone(MATMUL, value, current, "ieee", ours)
+        row = flags.left_alone(MATMUL, value, current, "ieee", ours)
         assert (outcome(row), row and row.reasons) == (expected, why and (why,))
 
     @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ class TestInTorch:
         ],
     )
     def test_a_flag_that_was_set_is_read_back(self, after: str, expected: Any, why: Why) -> None:
-        row = applied.after_apply(MATMUL, "tf32", "ieee", after, "in this process")
+        row = flags.after_apply(MATMUL, "tf32", "ieee", after, "in this process")
         assert (outcome(row), row.before, row.after, row.reasons) == (expected, "ieee", after, (why,))
 
     @pytest.mark.parametrize(("current", "expected"), [(1, ("skipped", "torch")), (2, USERS)])
@@ -157,20 +157,20 @@ class TestInTorch:
 
 
 class TestNow:
-    ROW = applied.after_apply(MATMUL, "tf32", "ieee", "tf32", "in this process")
+    ROW = flags.after_apply(MATMUL, "tf32", "ieee", "tf32", "in this process")
 
     def test_what_the_program_changed_since_is_the_programs(self) -> None:
-        row = applied.now(self.ROW, lambda: "ieee")
+        row = flags.as_now(self.ROW, lambda: "ieee")
         assert (outcome(row), row.after) == (("changed-later", "program"), "ieee")
         assert row.reasons == ("the program later changed it from tf32",)
 
     def test_otherwise_the_row_stays(self) -> None:
         skipped = applied.skipped(MATMUL, "switched off by GPUTUNE_DISABLE=1")
-        assert applied.now(self.ROW, lambda: "tf32") == self.ROW
-        assert applied.now(skipped, lambda: "tf32") == skipped
+        assert flags.as_now(self.ROW, lambda: "tf32") == self.ROW
+        assert flags.as_now(skipped, lambda: "tf32") == skipped
 
     def test_a_value_that_cannot_be_read_adds_a_reason(self) -> None:
-        row = applied.now(self.ROW, {}.popitem)
+        row = flags.as_now(self.ROW, {}.popitem)
         assert row.reasons == ("in this process", "its current value cannot be read: KeyError")
 
 

@@ -113,7 +113,7 @@ import json, sys, torch
 from gputune.runtime.tuning import apply
 level = torch.get_float32_matmul_precision()
 rows = [[row.before, row.after, row.status] for row in apply({off!r}).applied]
-print(json.dumps([level, rows, len(sys.modules["_gputune.live.hook"].rows)]))
+print(json.dumps([level, rows, len(sys.modules["_gputune.live.flags"].rows)]))
 """
         done = gputune("apply", on, "--", sys.executable, "-c", code)
         assert done.stderr == ""

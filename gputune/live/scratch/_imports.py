@@ -90,6 +90,6 @@ def _call(then: Then, module: ModuleType) -> None:
     try:
         then(module)
     except Exception as error:
-        from ..hook import say
+        from .. import say
 
         say(f"checkpoints of {module.__name__} are not redirected: {type(error).__name__}: {error}")
