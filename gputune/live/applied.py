@@ -1,14 +1,11 @@
-"""The outcome of a setting in a process, as one row, and why: a plain sentence, or data if code asks for the reason.
-
-The functions decide on a setting's outcome. They are pure: callers read torch and the environment themselves.
-"""
+"""The outcome of a setting in a process, as one row, and why: a plain sentence, or data if code asks for the reason."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Literal, Self, TypeGuard
 
-from ..knobs import Knob, Value, name_of
+from ..knobs import Value
 
 Status = Literal["applied", "kept-user", "changed-later", "skipped", "failed"]
 Source = Literal["profile", "environment", "program", "torch"]
@@ -113,44 +110,3 @@ class Applied:
         if any(why["reason"] not in names for why in row["reasons"]):
             reasons = (row["why"],)  # of another version, whose shim this process was started with
         return cls(**{name: row[name] for name in ("setting", "before", "after", "status", "source")}, reasons=reasons)
-
-
-def skipped(knob: Knob, why: Why | str) -> Applied:
-    return row_of(knob, "skipped", "torch" if is_one(why, Reason.DEFAULT) else None, why)
-
-
-def exported(knob: Knob, value: Value, environ: Mapping[str, str], ours: Mapping[str, str]) -> Applied | None:
-    """The row of a launch setting whose variables are already in the environment. None where none of them is, and where
-    an enclosing `gputune apply` exported them (`ours`) with another value, which this one replaces.
-    """
-    present = {variable: environ[variable] for variable in knob.NAMES if variable in environ}
-    if not present:
-        return None
-    same = set(present.values()) <= set(knob.environ(value).values())
-    by_us = present.items() <= ours.items()
-    if by_us and not same:
-        return None
-    held: Value = value if same else ", ".join(dict.fromkeys(present.values()))
-    source: Source = "profile" if by_us else "environment"
-    why = f"already exported: {', '.join(assignments(present))}"
-    return row_of(knob, "applied" if same else "kept-user", source, why, held)
-
-
-def failed(name: str, why: Why | str, before: Value = None) -> Applied:
-    return Applied(setting=name, before=before, after=before, status="failed", reasons=(why,))
-
-
-def error_text(fault: BaseException) -> str:
-    """The type and message of an exception, on one line."""
-    return f"{type(fault).__name__}: {' '.join(str(fault).split())[:200]}"
-
-
-def row_of(knob: Knob, status: Status, source: Source | None, why: Why | str, *values: Value) -> Applied:
-    """`values` are the one before and the one after, a single one that stayed, or none."""
-    before, after = (values[0], values[-1]) if values else (None, None)
-    name = name_of(knob)
-    return Applied(setting=name, before=before, after=after, status=status, source=source, reasons=(why,))
-
-
-def assignments(variables: Mapping[str, str]) -> list[str]:
-    return [f"{variable}={text}" for variable, text in variables.items()]

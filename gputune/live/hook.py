@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from .advice import Advice
     from .applied import Applied
     from .injection import Injection
-    from .payload import Trial
 
 REPORT = "GPUTUNE_REPORT"
 """If 1, or json, every Python that imported torch reports on stderr at exit what was applied and what changed later."""
@@ -38,8 +37,7 @@ def run(text: str) -> None:
                 say(f"{name} was not applied: {row.why}")
         if carried.advice:
             _inject(carried.advice)
-        if carried.trial:
-            _begin(carried.trial, carried.advice)
+        _begin_if_tuned()
     except Exception as error:
         say(f"settings were not applied: {type(error).__name__}: {error}")
         return
@@ -74,15 +72,18 @@ def _inject(advice: Advice) -> None:
     injection = Injection(advice, set_flag, say)
     _injections.append(injection)
     injection.start()
-    loader.start(advice, Files(), injection.note)
+    loader.follow_loaders(advice, Files(), injection.note)
 
 
-def _begin(trial: Trial, advice: Advice | None) -> None:
+def _begin_if_tuned() -> None:
     """Begin a run of a program that is being tuned, or end: it must not write where it should not."""
+    assignment = os.environ.get(payload.TUNE)
+    if assignment is None:
+        return
     from .tuning import run
 
     try:
-        run.start(trial, advice)
+        run.start(assignment)
     except Exception as error:
         say(f"this run could not be begun: {type(error).__name__}: {error}")
         os._exit(1)

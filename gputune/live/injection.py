@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import knobs
-from . import applied, observer
+from . import observer
 from .advice import Advice, Tuned, Values, entry
 from .applied import Applied, Reason, Why
 from .finding import ModelFinder, Seen
+from .flags import failed
 from .installer import Installer, SetFlag
 from .iterations import Iterations
 from .models import family, key
@@ -36,7 +37,9 @@ class Injection(observer.Follower):
     def __init__(self, advice: Advice, set_flag: SetFlag, say: Say) -> None:
         self.advice = advice
         self._trains = all(program.trains for program in advice.programs)
-        self._outcome = Outcome(self._expected(), Reason.NO_STEP() if self._trains else Reason.FEW_CALLS())
+        self._outcome = Outcome(
+            self._expected(), _too_old() or (Reason.NO_STEP() if self._trains else Reason.FEW_CALLS())
+        )
         self._set_flag, self._say = set_flag, say
         self._finder = ModelFinder(advice.device)
         self._inference_finder = ModelFinder(advice.device, gradients=False)
@@ -58,10 +61,7 @@ class Injection(observer.Follower):
         self._outcome.replace(row)
 
     def start(self) -> None:
-        import torch
-
-        if tuple(map(int, torch.__version__.split("+")[0].split(".")[:2])) < OLDEST_TORCH:
-            self._outcome.nothing(f"torch {torch.__version__} is older than 2.4")
+        if _too_old():
             return
         observer.follow(self, "optimizer_stepped")
         if not self._trains:
@@ -208,12 +208,19 @@ class Injection(observer.Follower):
         return rows
 
     def _failed(self, name: str, why: Why | str) -> None:
-        self._outcome.replace(applied.failed(name, why))
+        self._outcome.replace(failed(name, why))
         self._say(f"{name} was taken out again: {why}")
 
     def _report(self, roots: list[Root], tuned: Tuned | None) -> None:
         if not self.advice.quiet and _speaks():
             self._say(line(self.rows, roots, tuned))
+
+
+def _too_old() -> str | None:
+    import torch
+
+    version = tuple(map(int, torch.__version__.split("+")[0].split(".")[:2]))
+    return f"torch {torch.__version__} is older than 2.4" if version < OLDEST_TORCH else None
 
 
 def _key(model: Any) -> tuple[str, str]:

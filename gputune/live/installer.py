@@ -8,9 +8,9 @@ from typing import Any
 from .. import knobs
 from ..knobs import Value, in_order
 from .advice import Values
-from .applied import Applied, Reason, Why, error_text, failed
+from .applied import Applied, Reason, Why
 from .call import Suspect
-from .flags import left_alone
+from .flags import error_text, failed, left_alone
 from .outcome import left, obstacle
 from .root import Root
 

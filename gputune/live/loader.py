@@ -24,7 +24,7 @@ GIVEN = ("num_workers", "prefetch_factor", "multiprocessing_context", "worker_in
 """The arguments of DataLoader by which a program decides about workers itself."""
 
 
-def start(advice: Advice, files: Files, note: Callable[[Applied], None]) -> None:
+def follow_loaders(advice: Advice, files: Files, note: Callable[[Applied], None]) -> None:
     """Have every DataLoader of this process considered from now on. `note` gets what became of each setting."""
 
     def more(_: Any, given: Mapping[str, Any]) -> dict[str, Any]:

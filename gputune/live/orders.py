@@ -6,12 +6,50 @@ order after the other, and gives each order's own answer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import asdict, dataclass, field
 from math import inf
-from typing import Generic, TypeVar, get_args
+from typing import Generic, Literal, Self, TypeVar, get_args
 
 from ..knobs import Value
 from .models import ModelKey
+
+Role = Literal["measure", "guard", "time"]
+"""The purpose of a run: to time settings in turn, to record losses, or to time steps as they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """The purpose of a run of a program that is being tuned, and what its processes need for it. It travels in
+    GPUTUNE_TUNE.
+    """
+
+    role: Role
+    socket: str
+    """The path of the Unix socket on which gputune listens."""
+    scratch: str = ""
+    """The folder that checkpoints are written to instead of the user's; empty to let them be written."""
+    shift: int | None = None
+    """By how much random seeds are shifted; None to leave them alone."""
+    trains: bool | None = None
+    """Whether the program is known to take an optimizer's steps, before which its calls without gradients are none of
+    its steps; None where that is to be found out."""
+    other_numbers: bool = False
+    """Whether dropout draws other random numbers in the iteration that is compared."""
+
+    def __post_init__(self) -> None:
+        if self.role not in get_args(Role):
+            raise ValueError(f"there is no role {self.role}")
+
+    @property
+    def text(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Raises TypeError or ValueError for another text than `text`."""
+        return cls(**json.loads(text))
+
 
 Answer = TypeVar("Answer")
 

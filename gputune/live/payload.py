@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from .. import knobs
 from ..knobs import Value
@@ -13,34 +13,12 @@ from ..knobs import Value
 if TYPE_CHECKING:
     from .advice import Advice
 
-Role = Literal["measure", "guard", "time"]
-"""The purpose of a run: to time settings in turn, to record losses, or to time steps as they are."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """The purpose of a run, and what its processes need for it."""
-
-    role: Role
-    socket: str
-    """The path of the Unix socket on which gputune listens."""
-    scratch: str = ""
-    """The folder that checkpoints are written to instead of the user's; empty to let them be written."""
-    shift: int | None = None
-    """By how much random seeds are shifted; None to leave them alone."""
-    trains: bool | None = None
-    """Whether the program is known to take an optimizer's steps, before which its calls without gradients are none of
-    its steps; None where that is to be found out."""
-    other_numbers: bool = False
-    """Whether dropout draws other random numbers in the iteration that is compared."""
-
-    def __post_init__(self) -> None:
-        if self.role not in get_args(Role):
-            raise ValueError(f"there is no role {self.role}")
-
-
 VARIABLE = "GPUTUNE_APPLY"
+TUNE = "GPUTUNE_TUNE"
+"""The variable with the assignment of a run of a program that is being tuned (`orders.Assignment`)."""
 MOST_BYTES = 16384
+NOTHING = '{"settings":{}}'
+"""The text with which the shim looks further and sets nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,17 +29,14 @@ class Payload:
     """The version of torch that was measured, where a value depends on it."""
     advice: Advice | None = None
     """The settings put into models."""
-    trial: Trial | None = None
-    """The purpose of this run of a program that is being tuned; None in any other run."""
 
     @property
     def text(self) -> str:
         """Canonical JSON; empty where there is nothing to do."""
-        if not self.settings and not self.advice and not self.trial:
+        if not self.settings and not self.advice:
             return ""
         more: dict[str, Any] = {"torch": self.torch} if self.torch else {}
         more |= {"advice": self.advice.plain} if self.advice else {}
-        more |= {"trial": asdict(self.trial)} if self.trial else {}
         return json.dumps({"settings": dict(self.settings), **more}, sort_keys=True, separators=(",", ":"))
 
 
@@ -79,13 +54,12 @@ def parse(text: str) -> Payload:
     data = json.loads(text)
     if not isinstance(data, dict) or not isinstance(data.get("settings"), dict):
         raise ValueError(f"{VARIABLE} is not a JSON object with settings")
-    advice, trial = data.get("advice"), data.get("trial")
+    advice = data.get("advice")
     try:
         return Payload(
             settings=data["settings"],
             torch=data.get("torch"),
             advice=_advice(advice) if advice else None,
-            trial=Trial(**trial) if trial else None,
         )
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"{VARIABLE} is not understood: {error}") from None

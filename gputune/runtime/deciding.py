@@ -1,7 +1,7 @@
 """Deciding on each setting of a profile before a command starts, or in a process that applies a profile to itself.
 
 Everything is pure: callers read torch and the environment themselves. The decisions that a process makes on torch's
-flags are in `live/applied.py`, which is carried into it.
+flags are in `live/flags.py`, which is carried into it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gputune.knobs import Knob, Numerics, Value, is_beyond, is_default, name_of
-from gputune.live.applied import TF32_OVERRIDE, Applied, Reason, assignments, exported, row_of, skipped
+from gputune.live.applied import TF32_OVERRIDE, Applied, Reason
+from gputune.live.flags import assignments, exported, row_of, skipped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

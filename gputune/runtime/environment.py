@@ -156,7 +156,8 @@ def put_in(setting: Knob, row: Applied, advice: Advice) -> Applied:
 def child(planned: Plan, environ: Mapping[str, str]) -> dict[str, str]:
     """The command's whole environment: `environ`, the additions, the payload, and the shim first on PYTHONPATH."""
     whole = {**environ, **planned.environ}
-    whole.pop(payload.VARIABLE, None)  # of an enclosing apply, whose profile this one replaces
+    for name in (payload.VARIABLE, payload.TUNE):  # of an enclosing apply, whose profile this one replaces
+        whole.pop(name, None)
     if planned.payload:
         whole[payload.VARIABLE] = planned.payload
         whole["PYTHONPATH"] = _python_path(environ.get("PYTHONPATH", ""))

@@ -10,7 +10,7 @@ from gputune import knobs
 from gputune.advice import Choice
 from gputune.host import Host
 from gputune.knobs import Knob, Value, name_of
-from gputune.live import applied, payload, private
+from gputune.live import flags, payload, private
 from gputune.live.applied import Applied
 from gputune.profile import Fingerprint, Profile
 from gputune.runtime import advising, deciding
@@ -51,9 +51,9 @@ def rows_now() -> dict[str, Applied]:
 def _row(profile: Profile, setting: Knob, value: Value, here: Fingerprint, terms: Terms) -> Applied:
     row = deciding.refused(setting, value, differences(profile, setting, here, terms), os.environ, terms)
     if row is None and setting.PHASE == "launch":
-        row = applied.exported(setting, value, os.environ, payload.exported_by_us(os.environ))
+        row = flags.exported(setting, value, os.environ, payload.exported_by_us(os.environ))
         if row is None and not hasattr(setting, "apply"):
-            row = applied.skipped(setting, "must be set before a process starts: gputune apply PROFILE -- CMD")
+            row = flags.skipped(setting, "must be set before a process starts: gputune apply PROFILE -- CMD")
     if row is None:
         row = Applied.from_plain(_hook().apply(name_of(setting), value))
     return deciding.with_override(setting, row, os.environ)

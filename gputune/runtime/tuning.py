@@ -13,7 +13,7 @@ from gputune.host import Host
 from gputune.knobs import Numerics, Value
 from gputune.knobs.channels_last import has_volumes
 from gputune.knobs.compile import compile_in_place
-from gputune.live import applied
+from gputune.live import flags
 from gputune.live.applied import Applied
 from gputune.live.loading import AHEAD, WORKERS, Load, Measured, arguments, fitted, for_dataset
 from gputune.live.models import family, has_images
@@ -169,7 +169,7 @@ def apply(
     """As `gputune.apply`. Raises UsageError for an unknown level, too; GPUTUNE_DISABLE=1 leaves all as it is."""
     if disabled(os.environ):
         every = knobs.all_knobs().values()
-        return Tuning({}, applied=[applied.skipped(setting, "switched off by GPUTUNE_DISABLE=1") for setting in every])
+        return Tuning({}, applied=[flags.skipped(setting, "switched off by GPUTUNE_DISABLE=1") for setting in every])
     terms = Terms(ignore_fingerprint=ignore_fingerprint, numerics=limit(numerics, os.environ), inject=inject)
     if not isinstance(profile, Profile):
         profile = located(local_fingerprint(Host()), os.environ) if str(profile) == AUTO else load(profile)

@@ -16,8 +16,20 @@ from contextlib import suppress
 from gputune.host.child import JsonLines
 from gputune.host.kept import readable
 from gputune.live.advice import Advice
-from gputune.live.orders import Answer, End, Hello, Message, OnlyCalls, Order, Passed, Raised, Trains
-from gputune.live.payload import Payload, Role, Trial
+from gputune.live.orders import (
+    Answer,
+    Assignment,
+    End,
+    Hello,
+    Message,
+    OnlyCalls,
+    Order,
+    Passed,
+    Raised,
+    Role,
+    Trains,
+)
+from gputune.live.payload import NOTHING, Payload
 from gputune.resources.messages import decode, encode
 from gputune.runtime.launch import starts_ranks
 from gputune.strict_types import convert
@@ -100,7 +112,7 @@ class Job:
             path.unlink()
         self._listener.bind(str(path))
         self._listener.listen(128)
-        trial = Trial(
+        assignment = Assignment(
             role=role,
             socket=str(path),
             scratch="" if start.allow_writes else str(self._scratch),
@@ -108,7 +120,7 @@ class Job:
             trains=start.trains,
             other_numbers=other_numbers,
         )
-        self._keeper, self._lifeline = spawn(start, Payload(advice=advice, trial=trial).text)
+        self._keeper, self._lifeline = spawn(start, Payload(advice=advice).text or NOTHING, assignment)
 
     def __enter__(self) -> Job:
         return self

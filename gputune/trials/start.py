@@ -16,7 +16,7 @@ from typing import IO
 from gputune.errors import MeasureError
 from gputune.host.kept import keeper_words, pipe, signals_held
 from gputune.host.stderr import one_line, show
-from gputune.live import payload
+from gputune.live import orders, payload
 from gputune.live.scratch._trackers import variables
 from gputune.profile import places
 from gputune.runtime.environment import SHIM
@@ -40,9 +40,9 @@ class Start:
     start_seconds: float = START_SECONDS
 
 
-def spawn(start: Start, text: str) -> tuple[subprocess.Popen[bytes], int]:
+def spawn(start: Start, text: str, assignment: orders.Assignment) -> tuple[subprocess.Popen[bytes], int]:
     """The keeper with the command below it, and our end of the pipe whose closing ends both."""
-    environ = {**_with_temporary_folder(start), payload.VARIABLE: text}
+    environ = {**_with_temporary_folder(start), payload.VARIABLE: text, payload.TUNE: assignment.text}
     before = environ.get("PYTHONPATH", "")
     environ["PYTHONPATH"] = f"{SHIM}{os.pathsep}{before}" if before else SHIM
     if not start.allow_writes:

@@ -64,7 +64,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Start:
         session = Session()
         measured = {"cpu_budget": 4, "own_dataset": True, **more.pop("measured", {})}
         loading = Loading(choices=CHOICES if choices is None else choices, measured=measured, **more)
-        loader.start(Advice(device="cpu", loading=loading), FILES, session.note)
+        loader.follow_loaders(Advice(device="cpu", loading=loading), FILES, session.note)
         return session
 
     return start
@@ -201,14 +201,14 @@ class TestRefused:
 
 def test_nothing_is_patched_where_there_is_nothing_to_give() -> None:
     before = DataLoader.__init__
-    loader.start(Advice(device="cpu", general={"compile": True}), FILES, print)
+    loader.follow_loaders(Advice(device="cpu", general={"compile": True}), FILES, print)
     assert DataLoader.__init__ is before
 
 
 def test_a_script_that_was_tuned_gets_its_own(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     own = Tuned(entry="train.py", models=(), settings={}, loading=Loading(choices={"dataloader_workers": 1}))
     session = start({})  # for the fixture's patches
-    loader.start(Advice(device="cpu", programs=(own,)), FILES, session.note)
+    loader.follow_loaders(Advice(device="cpu", programs=(own,)), FILES, session.note)
     for script, workers in (("train.py", 1), ("other.py", 0)):
         monkeypatch.setitem(sys.modules, "__main__", SimpleNamespace(__file__=f"/home/me/{script}"))  # type: ignore[arg-type]
         assert DataLoader(SAMPLES).num_workers == workers

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 from hands_on import convnet, mlp, rooted
 
-from gputune.live import applied
+from gputune.live import flags
 from gputune.live.advice import Tuned
 from gputune.live.applied import Applied, Reason
 from gputune.live.outcome import Outcome, left, line
 
 LEFT = left("amp_dtype", "its parameters are float16")
 INSTEAD = "bfloat16 instead of float16, which needs a loss scaler"
-FAILED = applied.failed("amp_dtype", "its call failed with it: RuntimeError: dtype")
+FAILED = flags.failed("amp_dtype", "its call failed with it: RuntimeError: dtype")
 
 
 def remembered(*rows: Applied) -> Applied:

@@ -6,7 +6,7 @@ import pytest
 
 from gputune import knobs
 from gputune.knobs import LEVELS, Knob, Value
-from gputune.live import applied, flags
+from gputune.live import flags
 from gputune.live.applied import Applied, Reason, Why
 from gputune.runtime import deciding
 from gputune.runtime.deciding import Line, Terms
@@ -165,7 +165,7 @@ class TestNow:
         assert row.reasons == ("the program later changed it from tf32",)
 
     def test_otherwise_the_row_stays(self) -> None:
-        skipped = applied.skipped(MATMUL, "switched off by GPUTUNE_DISABLE=1")
+        skipped = flags.skipped(MATMUL, "switched off by GPUTUNE_DISABLE=1")
         assert flags.as_now(self.ROW, lambda: "tf32") == self.ROW
         assert flags.as_now(skipped, lambda: "tf32") == skipped
 
@@ -205,16 +205,16 @@ class TestInCode:
 
     def test_a_default_that_had_to_change_says_what_and_why(self) -> None:
         why = "a batch takes 100 MiB, and this process's share of /dev/shm is 1024 MiB"
-        default = applied.skipped(PREFETCH, Reason.DEFAULT())
+        default = flags.skipped(PREFETCH, Reason.DEFAULT())
         row = deciding.in_code(PREFETCH, default, Line(value=1, used=True, notes=(why,)))
         assert (row.status, row.after, row.reasons) == ("applied", 1, ("used by the script", why))
 
     def test_a_choice_that_was_refused_stays_so_but_for_the_familys_own(self) -> None:
-        refused = applied.skipped(AMP, Reason.ELSEWHERE("torch"))
+        refused = flags.skipped(AMP, Reason.ELSEWHERE("torch"))
         assert deciding.in_code(AMP, refused, Line(value="float16", used=True)) == refused
         assert deciding.in_code(AMP, refused, Line(value="float16", used=True, family="mlp")).status == "applied"
 
 
 def test_an_exception_becomes_one_line_of_at_most_200_characters() -> None:
-    assert str(applied.error_text(ValueError("a\n  b"))) == "ValueError: a b"
-    assert applied.error_text(ValueError("x" * 999)) == f"ValueError: {'x' * 200}"
+    assert str(flags.error_text(ValueError("a\n  b"))) == "ValueError: a b"
+    assert flags.error_text(ValueError("x" * 999)) == f"ValueError: {'x' * 200}"

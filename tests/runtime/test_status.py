@@ -13,7 +13,7 @@ from making import environ, gputune, profile, python, written
 
 from gputune.errors import MeasureError
 from gputune.host import Host
-from gputune.live import applied
+from gputune.live import flags
 from gputune.runtime.environment import digest
 from gputune.runtime.local_fingerprint import local_fingerprint
 from gputune.runtime.status import Status, ask, from_answer
@@ -22,9 +22,7 @@ READS = {
     "cudnn_tf32": {"value": True, "default": True},
     "matmul_precision": {"value": "tf32", "default": "ieee"},
     "omp_threads": {"value": 7, "default": 16},
-    "sdpa_backend": {
-        "fault": applied.failed("sdpa_backend", applied.error_text(AttributeError("no such thing"))).plain
-    },
+    "sdpa_backend": {"fault": flags.failed("sdpa_backend", flags.error_text(AttributeError("no such thing"))).plain},
 }
 ROW = {
     "setting": "matmul_precision", "before": "ieee", "after": "tf32", "status": "applied", "source": "profile",

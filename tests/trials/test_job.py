@@ -19,7 +19,7 @@ HELLO = Hello(pid=-1, entry="train.py", torch="2.11.0", device="cpu", rank=0, wo
 SAYS = """
 import json, os, socket, sys
 connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-connection.connect(json.loads(os.environ["GPUTUNE_APPLY"])["trial"]["socket"])
+connection.connect(json.loads(os.environ["GPUTUNE_TUNE"])["socket"])
 orders = connection.makefile("rb")
 for line in json.loads(sys.argv[1]):
     if line is None:

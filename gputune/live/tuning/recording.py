@@ -114,7 +114,7 @@ def work(run: Run) -> Iterator[int]:
     config.fallback_random = True  # so that compiled code draws the random numbers that it draws uncompiled
     recorder = Recorder()
     recorder.start()
-    if run.trial.other_numbers:
+    if run.assignment.other_numbers:
         patches.dropout(lambda: recorder.is_compared)
     yield 1
     recorder.iteration_ended()

@@ -17,10 +17,9 @@ from types import TracebackType
 from typing import NoReturn
 
 from ...resources.messages import decode, encode
-from ..advice import Advice, entry
+from ..advice import entry
 from ..iterations import Iterations
-from ..orders import AnyOrder, Done, End, Hello, Message, OnlyCalls, Raised, Trains
-from ..payload import Trial
+from ..orders import AnyOrder, Assignment, Done, End, Hello, Message, OnlyCalls, Raised, Trains
 from .loaders import Loaders
 
 
@@ -103,12 +102,12 @@ it goes on."""
 
 
 class Run:
-    def __init__(self, trial: Trial, device: str) -> None:
-        self.trial = trial
+    def __init__(self, assignment: Assignment, device: str) -> None:
+        self.assignment = assignment
         self.device = device
         """The type of device that the program is tuned for."""
         self.loaders = Loaders()
-        self.iterations = Iterations(self._ended, self._suspected, self._mistaken, trains=trial.trains)
+        self.iterations = Iterations(self._ended, self._suspected, self._mistaken, trains=assignment.trains)
         self._channel: Channel | None = None
         self._work: Iterator[int] | None = None
         self._left = 1
@@ -116,14 +115,14 @@ class Run:
     def start(self) -> None:
         self.loaders.start()
         self.iterations.start()
-        module = importlib.import_module(f".{WORK[self.trial.role]}", __package__)
+        module = importlib.import_module(f".{WORK[self.assignment.role]}", __package__)
         self._work = module.work(self)
         self._left = self._next()
 
     def send(self, message: Message) -> None:
         """Raises Lost."""
         if self._channel is None:
-            self._channel = Channel(self.trial.socket)
+            self._channel = Channel(self.assignment.socket)
             self._channel.send(self._hello())
             self._follow_exceptions()
         self._channel.send(message)
@@ -195,16 +194,17 @@ class Run:
         sys.excepthook = hook
 
 
-def start(trial: Trial, advice: Advice | None) -> None:
+def start(text: str) -> None:
+    """Begin to obey. `text` is that of the assignment."""
     import torch
 
-    if trial.scratch:
+    assignment = Assignment.parse(text)
+    if assignment.scratch:
         from .. import scratch
 
-        scratch.redirect(trial.scratch)
-    if trial.shift is not None:
+        scratch.redirect(assignment.scratch)
+    if assignment.shift is not None:
         from .seeds import shift
 
-        shift(trial.shift)
-    device = advice.device if advice else "cuda" if torch.cuda.is_available() else "cpu"
-    Run(trial, device).start()
+        shift(assignment.shift)
+    Run(assignment, "cuda" if torch.cuda.is_available() else "cpu").start()

@@ -1,0 +1,188 @@
+"""Torch's flags, and the settings of variables, in this process: set, read back and remembered."""
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
+
+from .. import knobs
+from ..knobs import Knob, Value, name_of
+from .applied import Applied, Reason, Source, Status, Why, is_one
+
+rows: dict[str, Applied] = {}
+"""The latest row of each setting that was to be applied in this process, by name."""
+_ours: dict[str, Value] = {}
+"""The values that gputune set, by setting: other than torch's default, and yet not the user's choice."""
+
+
+def set_at_start(name: str, value: Value, measured: str | None) -> Applied:
+    """Set a flag right after `import torch`, or read back a setting that was exported. `measured` is the version of
+    torch that the value was measured with, if it depends on that.
+    """
+    try:
+        knob, torch = knobs.load(name), str(sys.modules["torch"].__version__)
+    except KeyError:
+        return _unknown(name)
+    if measured not in (None, torch) and "torch" in knob.DEPENDS:
+        return _remembered(skipped(knob, f"measured with torch {measured}, but this is torch {torch}"))
+    if knob.PHASE != "launch":
+        return _set(knob, value, "right after import torch")
+    try:
+        return _remembered(read_back(knob, value, knob.current()))
+    except Exception as error:
+        return _remembered(failed(name, error_text(error)))
+
+
+def set_now(name: str, value: Value) -> Applied:
+    """Set one value in this running process."""
+    try:
+        knob = knobs.load(name)
+    except KeyError:
+        return _unknown(name)
+    late = ", too late for its environment variable" if knob.PHASE == "launch" else ""
+    return _set(knob, value, f"in this process{late}")
+
+
+def set_for_program(name: str, value: Value, ours: Mapping[str, str]) -> Applied:
+    """Set one value that was tuned for this program. `ours` are the variables that gputune exported."""
+    knob = knobs.load(name)
+    row = exported(knob, value, os.environ, ours) if knob.PHASE == "launch" else None
+    return _remembered(replace(row, after=knob.current())) if row else _set(knob, value, "in this process")
+
+
+def rows_now() -> list[Applied]:
+    """The rows as they are now: `changed-later` if the program has set something else since."""
+    return [as_now(row, partial(_current, name)) for name, row in rows.items()]
+
+
+def reads() -> dict[str, Mapping[str, Any]]:
+    """Each setting that torch can be asked about: its current value and default, or the fault as a failed row."""
+    answers: dict[str, Mapping[str, Any]] = {}
+    for name, knob in knobs.all_knobs().items():
+        if knob.PHASE != "code":
+            try:
+                answers[name] = {"value": knob.current(), "default": knobs.default_of(knob)}
+            except Exception as error:
+                answers[name] = {"fault": failed(name, error_text(error)).plain}
+    return answers
+
+
+def _unknown(name: str) -> Applied:
+    """The row of a setting of a newer gputune than the shim's."""
+    return _remembered(failed(name, "this gputune has no such setting"))
+
+
+def _current(name: str) -> Value:
+    return cast(Value, knobs.load(name).current())
+
+
+def _remembered(row: Applied) -> Applied:
+    rows[row.setting] = row
+    if row.status == "applied":
+        _ours[row.setting] = row.after
+    return row
+
+
+def _set(knob: Knob, value: Value, when: str) -> Applied:
+    name, before = name_of(knob), None
+    try:
+        before, default = knob.current(), knobs.default_of(knob)
+        row = left_alone(knob, value, before, default, _ours.get(name, default))
+        return _remembered(row or _changed(knob, value, before, when))
+    except Exception as error:
+        return _remembered(failed(name, error_text(error), before))
+
+
+def _changed(knob: Knob, value: Value, before: Value, when: str) -> Applied:
+    try:
+        knob.apply(value)
+    except ValueError as error:  # how a knob says that another choice of the user's forbids the value
+        return kept(knob, before, str(error))
+    return after_apply(knob, value, before, knob.current(), when)
+
+
+def left_alone(knob: Knob, value: Value, current: Value, default: Value, ours: Value) -> Applied | None:
+    """The row of a flag of torch's that already has the value, or has another one that the program chose. None where it
+    may be set. `ours` is the value that gputune set before in this process, or torch's default.
+    """
+    if current == value:
+        source: Source = "profile" if value == ours != default else "torch" if value == default else "program"
+        return row_of(knob, "applied", source, "already had this value", current)
+    if current == ours:
+        return None
+    return kept(knob, current, f"the program or its environment had already set {current}")
+
+
+def kept(knob: Knob, current: Value, why: str) -> Applied:
+    return row_of(knob, "kept-user", "program", why, current)
+
+
+def after_apply(knob: Knob, value: Value, before: Value, after: Value, when: str) -> Applied:
+    """The row of a flag that was just set: failed where it reads back as something else."""
+    if after == value:
+        return row_of(knob, "applied", "profile", when, before, after)
+    return row_of(knob, "failed", "profile", f"set to {value}, but reads back as {after}", before, after)
+
+
+def read_back(knob: Knob, value: Value, current: Value) -> Applied:
+    """The row of a launch setting in a process that was started with its variable, where nothing more is set."""
+    if current == value:
+        return row_of(knob, "applied", "profile", "through its environment variable", current)
+    return row_of(knob, "kept-user", "environment", f"its environment variable asked for {value}", current)
+
+
+def as_now(row: Applied, current: Callable[[], Value]) -> Applied:
+    """The row as it is now: changed-later where the program has set something else since. `current` may raise."""
+    if row.status in ("failed", "skipped"):
+        return row
+    try:
+        value = current()
+    except Exception as fault:
+        return row.and_because(f"its current value cannot be read: {type(fault).__name__}")
+    if value == row.after:
+        return row
+    why = f"the program later changed it from {row.after}"
+    return replace(row, after=value, status="changed-later", source="program", reasons=(why,))
+
+
+def skipped(knob: Knob, why: Why | str) -> Applied:
+    return row_of(knob, "skipped", "torch" if is_one(why, Reason.DEFAULT) else None, why)
+
+
+def exported(knob: Knob, value: Value, environ: Mapping[str, str], ours: Mapping[str, str]) -> Applied | None:
+    """The row of a launch setting whose variables are already in the environment. None where none of them is, and where
+    an enclosing `gputune apply` exported them (`ours`) with another value, which this one replaces.
+    """
+    present = {variable: environ[variable] for variable in knob.NAMES if variable in environ}
+    if not present:
+        return None
+    same = set(present.values()) <= set(knob.environ(value).values())
+    by_us = present.items() <= ours.items()
+    if by_us and not same:
+        return None
+    held: Value = value if same else ", ".join(dict.fromkeys(present.values()))
+    source: Source = "profile" if by_us else "environment"
+    why = f"already exported: {', '.join(assignments(present))}"
+    return row_of(knob, "applied" if same else "kept-user", source, why, held)
+
+
+def failed(name: str, why: Why | str, before: Value = None) -> Applied:
+    return Applied(setting=name, before=before, after=before, status="failed", reasons=(why,))
+
+
+def error_text(fault: BaseException) -> str:
+    """The type and message of an exception, on one line."""
+    return f"{type(fault).__name__}: {' '.join(str(fault).split())[:200]}"
+
+
+def row_of(knob: Knob, status: Status, source: Source | None, why: Why | str, *values: Value) -> Applied:
+    """`values` are the one before and the one after, a single one that stayed, or none."""
+    before, after = (values[0], values[-1]) if values else (None, None)
+    name = name_of(knob)
+    return Applied(setting=name, before=before, after=after, status=status, source=source, reasons=(why,))
+
+
+def assignments(variables: Mapping[str, str]) -> list[str]:
+    return [f"{variable}={text}" for variable, text in variables.items()]
