@@ -148,7 +148,9 @@ class Injection(observer.Follower):
         self._converted.add(wrap)
         # The wrap's own call is guarded from its first time on.
         root.model, root.converted = wrap, True
-        installer.switch(setting)
+        row = installer.switch(setting)["channels_last"]
+        if row.status == "failed":
+            self._say(f"channels_last was not put in: {row.why}")
 
     def _turn_on(self, finder: ModelFinder) -> None:
         roots = []

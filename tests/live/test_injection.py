@@ -419,6 +419,12 @@ class TestDistributed:
         assert len(call_of(wrap)._suspects) == 1
         assert session.said == []
 
+    def test_a_knob_that_fails_there_is_said(self, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("gputune.knobs.channels_last.turn_on", lambda root, value: 1 / 0)
+        session = start({"channels_last": True})
+        assert self.wrap(convnet()).seen[0]
+        assert session.said == ["channels_last was not put in: ZeroDivisionError: division by zero"]
+
     def test_not_where_it_does_not_pay_or_may_not_be(self, start: Start) -> None:
         start({"channels_last": True}, families={"convnet": {}})
         assert not self.wrap(convnet()).seen[0]
