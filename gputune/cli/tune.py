@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from gputune.host import Host
     from gputune.knobs import Numerics
     from gputune.profile import Profile
-    from gputune.trials.result import Tuned
-    from gputune.trials.tuning import Request
+    from gputune.trials.result import TuneResult
+    from gputune.trials.tuning import TuneRequest
 
 CONTEXT = {"allow_interspersed_args": False}
 """Words after the options belong to the command."""
@@ -105,7 +105,7 @@ def tune(
     from gputune.report.progress import shown
     from gputune.runtime.launch import inherited
     from gputune.trials.start import kept_log
-    from gputune.trials.tuning import Request
+    from gputune.trials.tuning import TuneRequest
     from gputune.trials.tuning import tune as run
 
     words = _command(command or [])
@@ -113,7 +113,7 @@ def tune(
     check_writable(output)
     before = load(output) if output.exists() else None  # raises for what is no profile, which would be lost
     host = Host()
-    request = Request(
+    request = TuneRequest(
         command=words, environ=inherited(), profile=_narrowing(profile, host), only=_choices.settings(only, "--only"),
         steps=steps, level=cast("Numerics", numerics), guard_steps=None if no_guard else guard_steps,
         allow_writes=allow_writes,
@@ -152,7 +152,7 @@ def _narrowing(named: str | None, host: Host) -> Profile | None:
     return located(local_fingerprint(host), host.environ) if named == AUTO else load(named)
 
 
-def _begin(request: Request) -> None:
+def _begin(request: TuneRequest) -> None:
     from gputune.host.stderr import say
     from gputune.runtime.reach import beyond_reach
 
@@ -164,7 +164,7 @@ def _begin(request: Request) -> None:
     say(f"starting {request.command[0]} some ten times; {writes}")
 
 
-def _write(result: Tuned, before: Profile | None, output: Path, host: Host) -> None:
+def _write(result: TuneResult, before: Profile | None, output: Path, host: Host) -> None:
     from gputune.cli._output import write
     from gputune.host.stderr import say
     from gputune.profile import places, with_programs

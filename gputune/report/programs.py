@@ -19,7 +19,7 @@ from gputune.search.combination import Combination
 from gputune.trials.candidates import WAITS
 
 if TYPE_CHECKING:
-    from gputune.trials.result import Tuned
+    from gputune.trials.result import TuneResult
 
 WITHIN = 0.03
 """How far whole starts may lie outside of the interval of the steps that took turns, without a word."""
@@ -33,7 +33,7 @@ def json_text(program: Program) -> str:
     return json.text(cleaner().all(asdict(program), TEXTS))
 
 
-def print_program(result: Tuned, stream: IO[str]) -> None:
+def print_program(result: TuneResult, stream: IO[str]) -> None:
     """Print what was tried, with times, memory and losses, and what was left out and why."""
     console = console_of(stream)
     for chart in charts(result.program):
@@ -116,7 +116,7 @@ def _name(row: Measurement) -> str:
     return str(Combination.of(values)) if values else "defaults"
 
 
-def answer(result: Tuned, path: Path, command: Sequence[str]) -> str:
+def answer(result: TuneResult, path: Path, command: Sequence[str]) -> str:
     """The last line of a tune of a command, whose result is in the file `path`."""
     program = result.program
     if result.disturbed:

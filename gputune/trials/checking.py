@@ -11,7 +11,7 @@ from gputune.measurement import rounded
 from gputune.profile import Confirmation, Guard
 from gputune.search.combination import Combination
 from gputune.trials import guard
-from gputune.trials.job import Job
+from gputune.trials.command import RunningCommand
 from gputune.trials.measuring import BLOCK_SECONDS, COMPILE_SECONDS
 from gputune.trials.progress import TuneProgress
 from gputune.trials.start import Start
@@ -56,10 +56,10 @@ class GuardRuns:
         """One run; with `steps` one of so many, in which dropout draws other numbers."""
         self._told.guarding(f"{'FP32' if advice is self._plain else 'with the settings'}, seed {shift + 1}")
         other_numbers = steps is not None
-        with Job(self._start, "guard", shift=shift, advice=advice, other_numbers=other_numbers) as job:
-            job.first(Done)
-            recorded = job.ask(COMPILE_SECONDS, Record(steps=steps or self._steps))
-            job.finish()
+        with RunningCommand(self._start, "guard", shift=shift, advice=advice, other_numbers=other_numbers) as command:
+            command.first(Done)
+            recorded = command.ask(COMPILE_SECONDS, Record(steps=steps or self._steps))
+            command.finish()
         return recorded
 
 
@@ -97,12 +97,12 @@ def confirm(start: Start, advice: Advice, told: TuneProgress) -> Confirmation:
 
 def timed(start: Start, advice: Advice | None) -> Timed:
     """One whole start of the program. Raises RunFailed."""
-    with Job(start, "time", advice=advice) as job:
-        job.first(Done)
-        first = job.ask(COMPILE_SECONDS, TimeBlock(steps=FIRST_STEPS)).seconds
-        guess = job.ask(BLOCK_SECONDS, TimeBlock(steps=FEWEST)).seconds / FEWEST
+    with RunningCommand(start, "time", advice=advice) as command:
+        command.first(Done)
+        first = command.ask(COMPILE_SECONDS, TimeBlock(steps=FIRST_STEPS)).seconds
+        guess = command.ask(BLOCK_SECONDS, TimeBlock(steps=FEWEST)).seconds / FEWEST
         steps = max(FEWEST, round(STEPS_SECONDS / guess))
         patience = max(BLOCK_SECONDS, 10 * steps * guess)
-        blocks = [job.ask(patience, TimeBlock(steps=steps)).seconds / steps for _ in range(BLOCKS)]
-        job.finish()
+        blocks = [command.ask(patience, TimeBlock(steps=steps)).seconds / steps for _ in range(BLOCKS)]
+        command.finish()
     return Timed(step=median(blocks), start=first - FIRST_STEPS * median(blocks))

@@ -25,7 +25,7 @@ class Wanted:
 
 
 @dataclass(kw_only=True)
-class Measured:
+class SearchResult:
     hello: Hello
     found: Found
     arms: list[Tried]

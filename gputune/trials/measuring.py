@@ -21,9 +21,9 @@ from gputune.search.workers import fewest, sampled
 from gputune.search.workers import search as search_workers
 from gputune.trials import agreement
 from gputune.trials.candidates import WAITS, most_workers
+from gputune.trials.command import RunningCommand
 from gputune.trials.failure import Attempts, RunFailed
-from gputune.trials.job import Job
-from gputune.trials.measured import Measured, Wanted
+from gputune.trials.measured import SearchResult, Wanted
 from gputune.trials.progress import CALLS, MEASURING, TuneProgress
 from gputune.trials.start import Start
 
@@ -41,13 +41,13 @@ MOST_WAITED = 0.98
 needed to plan with."""
 
 
-def measure(start: Start, wanted: Wanted, *, host: Host, told: TuneProgress) -> Measured:
+def measure(start: Start, wanted: Wanted, *, host: Host, told: TuneProgress) -> SearchResult:
     """Raises RunFailed where the program gives no result with torch's defaults."""
     attempts = Attempts()
     for _ in range(MOST_STARTS):
         left = {name: value for name, value in wanted.candidates.items() if name not in attempts.without}
-        with Job(start, "measure") as job:
-            session = _Session(job, replace(wanted, candidates=left), attempts, told)
+        with RunningCommand(start, "measure") as command:
+            session = _Session(command, replace(wanted, candidates=left), attempts, told)
             try:
                 return session.run(host)
             except RunFailed as failure:
@@ -68,8 +68,8 @@ def measure(start: Start, wanted: Wanted, *, host: Host, told: TuneProgress) -> 
 
 
 class _Session:
-    def __init__(self, job: Job, wanted: Wanted, attempts: Attempts, told: TuneProgress) -> None:
-        self._job, self._attempts, self._told = job, attempts, told
+    def __init__(self, command: RunningCommand, wanted: Wanted, attempts: Attempts, told: TuneProgress) -> None:
+        self._command, self._attempts, self._told = command, attempts, told
         self._candidates, self._facts = dict(wanted.candidates), wanted.facts
         self._part = MEASURING
         self._compared_calls = wanted.compared_calls
@@ -80,9 +80,9 @@ class _Session:
         self.budget = Budget(clock=time.monotonic, most=wanted.steps)
         self._workers: int | None = None
 
-    def run(self, host: Host) -> Measured:
+    def run(self, host: Host) -> SearchResult:
         self._told.searching(MEASURING, "waiting for its first step")
-        found = self._job.first(Found)
+        found = self._command.first(Found)
         before = busy.read(host)
         self.budget.begin()
         loads = self._candidates.pop(WORKERS, None) is not None
@@ -92,7 +92,7 @@ class _Session:
         unmet = _unmet_needs(found)
         unmet_by = {name: unmet.intersection(traits(name).needs) for name in self._candidates}
         self._candidates = {n: v for n, v in self._candidates.items() if not unmet_by[n] & {"training", "inference"}}
-        left = dict(self._job.ask(BLOCK_SECONDS, FindObstacles(candidates=self._candidates)).reasons)
+        left = dict(self._command.ask(BLOCK_SECONDS, FindObstacles(candidates=self._candidates)).reasons)
         able = {name: value for name, value in self._candidates.items() if name not in left and not unmet_by[name]}
         search = Search(
             measure=self._block, used=lambda: self.budget.share, is_left_out=self._attempts.left_out.__contains__
@@ -114,9 +114,9 @@ class _Session:
         seconds = self.budget.seconds
         compared = [] if found.trains or not self._compared_calls else gaining(arms)
         agreed = {str(arm.combination): self._agreed(arm.combination) for arm, _ in compared}
-        self._job.finish()
-        return Measured(
-            hello=self._job.hello, found=found, arms=arms, tried=search.tried, left=left,
+        self._command.finish()
+        return SearchResult(
+            hello=self._command.hello, found=found, arms=arms, tried=search.tried, left=left,
             failed=self._attempts.failed, steps=self.budget.used, seconds=seconds,
             conditions=conditions, agreed=agreed, waits=median(seen or [waits]),
         )  # fmt: skip
@@ -127,16 +127,16 @@ class _Session:
         order = CompareOutputs(
             values=combination.minus(WORKERS).values, calls=self._compared_calls, explained=explained
         )
-        return agreement.verdict(self._job.ask(COMPILE_SECONDS, order), explained)
+        return agreement.verdict(self._command.ask(COMPILE_SECONDS, order), explained)
 
     def _loaded(self, search: Search, base: Combination, left: dict[str, str]) -> Combination:
         """The combination with the number of workers that its steps want, which is found apart from the search."""
         budget = self.budget
         begun, used = budget.seconds, budget.used
-        loader = self._job.ask(BLOCK_SECONDS, DescribeLoader())
+        loader = self._command.ask(BLOCK_SECONDS, DescribeLoader())
         if loader.obstacle:
             left[WORKERS] = loader.obstacle
-        most = most_workers(self._facts, loader, self._job.hello.local) if loader.obstacle is None else 0
+        most = most_workers(self._facts, loader, self._command.hello.local) if loader.obstacle is None else 0
         if self._attempts.most_workers is not None:
             most = min(most, self._attempts.most_workers)
         if not most:
@@ -176,7 +176,7 @@ class _Session:
         self._told.searching(self._part, str(combination))
         begun = budget.seconds
         order = TimeBlock(values=plain.values, workers=workers, settle=settle, steps=steps)
-        answer = self._job.ask(patience, order)
+        answer = self._command.ask(patience, order)
         taken = budget.seconds - begun
         if answer.compiled:
             raise RunFailed(how="recompiled")
@@ -195,11 +195,11 @@ class _Session:
 
     def _traced(self, combination: Combination) -> float | None:
         """How long the GPU works for a step with the combination, which is in force; None where that is not known."""
-        if self._job.hello.device != "cuda" or not self._attempts.traces:
+        if self._command.hello.device != "cuda" or not self._attempts.traces:
             return None
         steps = max(1, self.budget.steps(combination) // TRACE)
         self.tracing = True
-        found = self._job.ask(self._patience(steps), TraceSteps(steps=steps)).seconds
+        found = self._command.ask(self._patience(steps), TraceSteps(steps=steps)).seconds
         self.tracing = False
         self.budget.used += len(found) * steps
         return agreed(found)

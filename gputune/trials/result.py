@@ -17,14 +17,14 @@ from gputune.profile.document import MOST_DIMENSIONS, MOST_MODELS, MOST_SHAPES
 from gputune.search.arms import Tried
 from gputune.search.choice import best_by_level, choice, gaining, uses_more_memory
 from gputune.search.combination import DEFAULT, Combination
-from gputune.trials.measured import Measured
+from gputune.trials.measured import SearchResult
 
 BENCH = "tune"
 MIB = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tuned:
+class TuneResult:
     program: Program
     profile: Profile
     """A profile of this machine with nothing measured but the program."""
@@ -44,7 +44,7 @@ class Tuned:
     defaults."""
 
 
-def ranking(measured: Measured) -> list[tuple[Tried, Comparison]]:
+def ranking(measured: SearchResult) -> list[tuple[Tried, Comparison]]:
     """The combinations of the last comparison that gain over torch's defaults, the one to take first."""
     default, left = default_of(measured), dict(gaining(measured.arms))
     ranked: list[tuple[Tried, Comparison]] = []
@@ -54,7 +54,7 @@ def ranking(measured: Measured) -> list[tuple[Tried, Comparison]]:
     return ranked
 
 
-def seeming(measured: Measured) -> tuple[Combination, float] | None:
+def seeming(measured: SearchResult) -> tuple[Combination, float] | None:
     """The combination of the last comparison that is fastest, and how much faster than torch's defaults it seems to be,
     where its rounds leave open whether it gains.
     """
@@ -66,13 +66,13 @@ def seeming(measured: Measured) -> tuple[Combination, float] | None:
     return None if certain or ratio <= LEAST_GAIN else (best.combination, ratio)
 
 
-def default_of(measured: Measured) -> Tried:
+def default_of(measured: SearchResult) -> Tried:
     return next(arm for arm in measured.arms if arm.combination == DEFAULT)
 
 
 def tuned(
-    measured: Measured, found: tuple[Tried, Comparison] | None, machine: Facts, device: str, guard: Guard
-) -> Tuned:
+    measured: SearchResult, found: tuple[Tried, Comparison] | None, machine: Facts, device: str, guard: Guard
+) -> TuneResult:
     """The result with the combination that was found, or None for torch's defaults."""
     default = default_of(measured)
     combination = found[0].combination if found else DEFAULT
@@ -98,7 +98,7 @@ def tuned(
     more = uses_more_memory(found[0], default.peak_bytes) if found else False
     memory = (found[0].peak_bytes or 0) / (default.peak_bytes or 1) if found and more else None
     unmeasured = recommending.profile_of(machine, (), device, created=program.created)
-    return Tuned(
+    return TuneResult(
         program=program, profile=unmeasured, combination=combination, gain=found[1] if found else None,
         more_memory=memory, seeming=None if found else seeming(measured), waits=measured.waits,
     )  # fmt: skip

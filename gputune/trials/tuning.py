@@ -14,7 +14,7 @@ from gputune.host import Host
 from gputune.host.kept import temporary_folder
 from gputune.knobs import Numerics
 from gputune.live.advice import Advice, Loading
-from gputune.live.advice import Tuned as TunedValues
+from gputune.live.advice import Tuned as ProgramSettings
 from gputune.live.loading import WORKERS
 from gputune.measurement import BY_FAR, Comparison
 from gputune.probing.plan import device_of
@@ -26,17 +26,17 @@ from gputune.trials import agreement
 from gputune.trials.candidates import candidates
 from gputune.trials.checking import GuardRuns, confirm
 from gputune.trials.failure import RunFailed
-from gputune.trials.measured import Measured, Wanted
+from gputune.trials.measured import SearchResult, Wanted
 from gputune.trials.measuring import measure
 from gputune.trials.progress import TuneProgress
-from gputune.trials.result import Tuned, ranking, tuned
+from gputune.trials.result import TuneResult, ranking, tuned
 from gputune.trials.start import Start
 
 GUARD_STEPS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class TuneRequest:
     command: Sequence[str]
     environ: Mapping[str, str]
     profile: Profile | None = None
@@ -58,7 +58,7 @@ Tell = Callable[[Progress], None]
 UNGUARDED = Guard(verdict="off", steps=0)
 
 
-def tune(request: Request, log: IO[bytes], *, host: Host, progress: Tell) -> Tuned:
+def tune(request: TuneRequest, log: IO[bytes], *, host: Host, progress: Tell) -> TuneResult:
     """Tune a program. `log` takes its output.
 
     Raises MeasureError where nothing can be measured, since the program does not run or takes no step.
@@ -86,13 +86,13 @@ def _remedy(failure: RunFailed, log: IO[bytes]) -> str:
 
 
 class _Tune:
-    def __init__(self, request: Request, start: Start, machine: Facts, told: TuneProgress) -> None:
+    def __init__(self, request: TuneRequest, start: Start, machine: Facts, told: TuneProgress) -> None:
         self._request, self._start, self._machine, self._told = request, start, machine, told
         self._device = device_of(machine, "auto")
         self._kind = self._device.partition(":")[0]
         self._refused: dict[str, str] = {}
 
-    def run(self, host: Host) -> Tuned:
+    def run(self, host: Host) -> TuneResult:
         """Raises RunFailed."""
         asked = self._request
         wanted = candidates(
@@ -116,7 +116,7 @@ class _Tune:
         return result if accepted is None else self._confirmed(measured, result)
 
     def _guarded(
-        self, measured: Measured, ranked: list[tuple[Tried, Comparison]]
+        self, measured: SearchResult, ranked: list[tuple[Tried, Comparison]]
     ) -> tuple[tuple[Tried, Comparison] | None, Guard]:
         steps = self._request.guard_steps
         if steps is None or not ranked:
@@ -136,11 +136,11 @@ class _Tune:
             self._refused[str(combination)] = guard.reason
         return None, guard
 
-    def _confirmed(self, measured: Measured, result: Tuned) -> Tuned:
+    def _confirmed(self, measured: SearchResult, result: TuneResult) -> TuneResult:
         whole = confirm(self._start, self._advice(measured, result.combination), self._told)
         return replace(result, program=replace(result.program, confirmation=whole))
 
-    def _too_busy(self, measured: Measured) -> str:
+    def _too_busy(self, measured: SearchResult) -> str:
         """Who used the machine, where only what lies far apart could be told, and nothing does."""
         others, cpu = measured.conditions.get("other_cpus", 0.0), self._machine.cpu
         if not is_busy(cpu, others, on_gpu=self._kind == "cuda"):
@@ -149,10 +149,10 @@ class _Tune:
             return ""
         return f"others used {others:.2g} of {cpu.affinity_count} CPUs"
 
-    def _advice(self, measured: Measured, combination: Combination) -> Advice:
+    def _advice(self, measured: SearchResult, combination: Combination) -> Advice:
         workers = combination.workers
         of_this_machine = {"cpu_budget": self._machine.cpu.budget, "own_dataset": True}
-        program = TunedValues(
+        program = ProgramSettings(
             entry=measured.hello.entry,
             models=tuple((one.class_name, one.digest) for one in measured.found.models),
             settings=combination.minus(WORKERS).values,

@@ -11,7 +11,7 @@ from gputune.host import Host
 from gputune.runtime.launch import inherited
 from gputune.trials.agreement import CALLS
 from gputune.trials.candidates import candidates
-from gputune.trials.measured import Measured, Wanted
+from gputune.trials.measured import SearchResult, Wanted
 from gputune.trials.measuring import measure
 from gputune.trials.progress import TuneProgress
 from gputune.trials.result import ranking
@@ -23,7 +23,7 @@ FASTER = {"mlp": 1.5, "decoder": 2.0, "convnet": 2.0}
 """What TF32 or bfloat16 alone gain on GPUs that have them."""
 
 
-def measured(name: str, folder: Path, steps: int | None = None) -> Measured:
+def measured(name: str, folder: Path, steps: int | None = None) -> SearchResult:
     machine = facts.read(Host())
     path = [str(HERE / "training"), str(HERE / "unchanged"), *filter(None, [os.environ.get("PYTHONPATH")])]
     environ = {**inherited(), "PYTHONPATH": os.pathsep.join(path)}

@@ -52,7 +52,7 @@ from gputune.runtime.launch import inherited
 from gputune.runtime.local_fingerprint import local_fingerprint
 from gputune.search.combination import DEFAULT, Combination
 from gputune.trials.candidates import candidates
-from gputune.trials.measured import Measured, Wanted
+from gputune.trials.measured import SearchResult, Wanted
 from gputune.trials.measuring import measure
 from gputune.trials.progress import TuneProgress
 from gputune.trials.result import ranking, tuned
@@ -134,7 +134,7 @@ def started(name: str, words: Sequence[str]) -> Any:
     return unchanged_scripts.started(words) if name in UNCHANGED else framework_scripts.started(name, words)
 
 
-def others_of(name: str, found: Measured) -> list[Combination]:
+def others_of(name: str, found: SearchResult) -> list[Combination]:
     able = {setting for setting in (*FORMS, "channels_last") if setting not in found.left}
     rows: Sequence[Mapping[str, Value]] = NAMED["channels_last" in able]
     if name in ALL:
@@ -143,7 +143,7 @@ def others_of(name: str, found: Measured) -> list[Combination]:
     return list(dict.fromkeys(Combination.of(one) for one in kept if one))
 
 
-def measured(name: str, folder: Path, steps: int | None = None) -> Measured:
+def measured(name: str, folder: Path, steps: int | None = None) -> SearchResult:
     """As `gputune tune` measures it. Raises RunFailed."""
     path = os.pathsep.join(filter(None, [str(Path(__file__).parent / "training"), os.environ.get("PYTHONPATH")]))
     environ = {**inherited(), "STEPS": STEPS, "PYTHONPATH": path}
@@ -154,7 +154,7 @@ def measured(name: str, folder: Path, steps: int | None = None) -> Measured:
         return measure(start, wanted, host=Host(), told=TuneProgress(tell=lambda _: None))
 
 
-def profile_with(found: Measured, combination: Combination) -> Profile:
+def profile_with(found: SearchResult, combination: Combination) -> Profile:
     """The advice, with a program that has the combination."""
     base = advice()
     made = tuned(found, None, machine(), (base.fingerprint.gpu and "cuda:0") or "cpu", UNGUARDED).program
@@ -167,7 +167,7 @@ def profile_with(found: Measured, combination: Combination) -> Profile:
 
 
 def compared_with_others(
-    name: str, found: Measured, folder: Path, rounds: int = ROUNDS, block_seconds: float = BLOCK_SECONDS
+    name: str, found: SearchResult, folder: Path, rounds: int = ROUNDS, block_seconds: float = BLOCK_SECONDS
 ) -> Found:
     ranked = ranking(found)
     chosen_one = ranked[0][0].combination if ranked else DEFAULT
@@ -225,7 +225,7 @@ def compiles(combination: Combination) -> bool:
     return "compile" in combination.values and "cudnn_benchmark" not in combination.values
 
 
-def needed(found: Measured, combination: Combination | None) -> float:
+def needed(found: SearchResult, combination: Combination | None) -> float:
     """The bytes that a process keeps with the combination: by what the measuring run saw of it, or else of those with
     its form of mixed precision, or else (None is one of `OTHERS`) of any.
     """

@@ -13,7 +13,7 @@ from gputune.measurement import Comparison
 from gputune.profile import Confirmation, Guard
 from gputune.report.programs import answer, json_text, print_program
 from gputune.search.combination import DEFAULT, Combination
-from gputune.trials.result import Tuned
+from gputune.trials.result import TuneResult
 
 GAIN = Comparison(ratio=6.01, low=5.96, high=6.04, pairs=12)
 GUARD = Guard(verdict="accepted", steps=100, reason="loss within FP32's own spread", fp32=((1.0, 1.1),), tuned=(1.05,))
@@ -23,17 +23,17 @@ FUSED = Combination.of({"fused_optimizer": True})
 
 def tuned(
     gain: Comparison | None = GAIN, guard: Guard = GUARD, times: Confirmation | None = TIMES, **more: Any
-) -> Tuned:
+) -> TuneResult:
     rows = (
         row("tune", "throughput", 10.0, stage="final"),
         row("tune", "throughput", 60.1, stage="final", fused_optimizer=True),
     )
     made = program(settings=choices({"fused_optimizer": True}), measurements=rows, guard=guard, confirmation=times)
     made = replace(made, gaps=(Gap(fact="channels_last", reason="it has no 2-d convolutions"),))
-    return Tuned(program=made, profile=profile(), combination=FUSED if gain else DEFAULT, gain=gain, **more)
+    return TuneResult(program=made, profile=profile(), combination=FUSED if gain else DEFAULT, gain=gain, **more)
 
 
-def last_line(found: Tuned) -> str:
+def last_line(found: TuneResult) -> str:
     return answer(found, Path("profile.yaml"), ["python", "train.py"])
 
 

@@ -26,7 +26,7 @@ from gputune.progress import Progress
 from gputune.search.combination import DEFAULT, Combination
 from gputune.trials import measuring
 from gputune.trials.failure import Attempts, RunFailed
-from gputune.trials.measured import Measured, Wanted
+from gputune.trials.measured import SearchResult, Wanted
 from gputune.trials.progress import TuneProgress
 from gputune.trials.start import Start
 
@@ -77,8 +77,8 @@ class Program:
     def finish(self) -> None: ...
 
 
-def measured(program: Program, monkeypatch: pytest.MonkeyPatch, said: list[Progress] | None = None) -> Measured:
-    monkeypatch.setattr(measuring, "Job", program)
+def measured(program: Program, monkeypatch: pytest.MonkeyPatch, said: list[Progress] | None = None) -> SearchResult:
+    monkeypatch.setattr(measuring, "RunningCommand", program)
     start: Any = Start(command=["python"], environ={}, folder=Path(), log=None)  # type: ignore[arg-type]
     wanted = Wanted(candidates=CANDIDATES, facts=facts_of(), steps=300)
     return measuring.measure(

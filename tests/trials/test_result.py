@@ -10,7 +10,7 @@ from trials.test_measuring import FOUND, HELLO
 from gputune.profile import Guard
 from gputune.search.arms import Tried
 from gputune.search.combination import DEFAULT, Combination
-from gputune.trials.measured import Measured
+from gputune.trials.measured import SearchResult
 from gputune.trials.result import ranking, seeming, tuned
 
 TF32 = {"matmul_precision": "tf32"}
@@ -25,14 +25,14 @@ def arm(rates: Sequence[float], peak: int | None = None, **values: Any) -> Tried
     return made
 
 
-def measured(*arms: Tried) -> Measured:
-    return Measured(
+def measured(*arms: Tried) -> SearchResult:
+    return SearchResult(
         hello=HELLO, found=FOUND, arms=list(arms), tried=list(arms), left={}, failed={}, steps=100, seconds=5.0,
         conditions={},
     )  # fmt: skip
 
 
-def result_of(found: Measured) -> Any:
+def result_of(found: SearchResult) -> Any:
     return tuned(found, next(iter(ranking(found)), None), facts_of(), "cuda:0", GUARD)
 
 

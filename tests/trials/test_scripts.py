@@ -27,7 +27,7 @@ from gputune.search.combination import Combination
 from gputune.trials import measuring
 from gputune.trials.checking import GuardRuns, timed
 from gputune.trials.failure import RunFailed
-from gputune.trials.measured import Measured, Wanted
+from gputune.trials.measured import SearchResult, Wanted
 from gputune.trials.measuring import measure
 from gputune.trials.progress import TuneProgress
 from gputune.trials.result import ranking
@@ -69,7 +69,9 @@ class Folder:
                 command=command, environ=self.environ(), folder=self.private, log=log, start_seconds=seconds,
             )  # fmt: skip
 
-    def measured(self, *command: str, seconds: float = 60, steps: int | None = 60, **candidates: object) -> Measured:
+    def measured(
+        self, *command: str, seconds: float = 60, steps: int | None = 60, **candidates: object
+    ) -> SearchResult:
         with self.start(*command, seconds=seconds) as start:
             wanted = {**ONE, **candidates}
             return measure(
@@ -270,7 +272,7 @@ def test_a_rank_that_ended_is_named_though_others_raise_because_of_it(
         time.sleep(0.1)
         return readable(*watched)
 
-    monkeypatch.setattr("gputune.trials.job.readable", late)
+    monkeypatch.setattr("gputune.trials.command.readable", late)
     said = folder.failure(*torchrun(4, "SIGKILL"))
     assert re.fullmatch(r"rank [0-3] ended after \d+ measured steps, .*", said), said
 

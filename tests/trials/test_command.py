@@ -10,8 +10,8 @@ from making import environ
 
 from gputune.live.orders import Done, Hello, Passed, Record, TimeBlock
 from gputune.resources.messages import encode
+from gputune.trials.command import RunningCommand
 from gputune.trials.failure import RunFailed
-from gputune.trials.job import Job
 from gputune.trials.start import Start
 
 pytestmark = pytest.mark.slow
@@ -30,12 +30,12 @@ orders.read()
 """
 
 
-def job(folder: Path, *lines: bytes | None) -> Job:
+def job(folder: Path, *lines: bytes | None) -> RunningCommand:
     """A program that sends these lines, and waits for an order where one is None."""
     words = json.dumps([line.decode() if line is not None else None for line in lines])
     with (folder / "log").open("wb") as log:
         command = (sys.executable, "-c", SAYS, words)
-        return Job(Start(command=command, environ=environ(), folder=folder, log=log), "time")
+        return RunningCommand(Start(command=command, environ=environ(), folder=folder, log=log), "time")
 
 
 def test_answers_of_the_right_type_are_taken(tmp_path: Path) -> None:

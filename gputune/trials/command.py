@@ -88,7 +88,7 @@ class Rank(JsonLines[Message]):
         return False
 
 
-class Job:
+class RunningCommand:
     """A running command. Use as a context manager: on exit nothing of it is left."""
 
     def __init__(
@@ -122,7 +122,7 @@ class Job:
         )
         self._keeper, self._lifeline = spawn(start, Payload(advice=advice).text or NOTHING, assignment)
 
-    def __enter__(self) -> Job:
+    def __enter__(self) -> RunningCommand:
         return self
 
     def __exit__(self, *_: object) -> None:
