@@ -5,8 +5,6 @@ in numbers that are not finite, where another element of a row is the largest al
 labels differ. Nothing is known where calls with torch's defaults are as far apart by themselves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from gputune.live.orders import OutputsCompared

@@ -1,7 +1,5 @@
 """The whole starts of the program that check a result: the guard's runs, and the confirmation."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from statistics import median
 

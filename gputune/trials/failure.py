@@ -1,7 +1,5 @@
 """How a run of the user's program can fail, and which settings failed in earlier starts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Literal
 

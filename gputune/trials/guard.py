@@ -17,8 +17,6 @@ Nothing is known, and nothing is accepted, where FP32 shows no loss, no gradient
 same seed differ before anything was put in.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

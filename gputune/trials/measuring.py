@@ -1,15 +1,15 @@
 """The measuring run: the search is driven through blocks of the program's own steps; what fails costs a new start."""
 
-from __future__ import annotations
-
 import math
 import time
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from statistics import median
 
-from gputune.facts import busy
+from gputune.facts import Facts, busy
 from gputune.host import Host
-from gputune.live.orders import CompareOutputs, DescribeLoader, FindObstacles, Found, TimeBlock, TraceSteps
+from gputune.knobs import Value
+from gputune.live.orders import CompareOutputs, DescribeLoader, FindObstacles, Found, Hello, TimeBlock, TraceSteps
 from gputune.profile import Guard
 from gputune.search.arms import Block, Tried, agreed
 from gputune.search.budget import Budget
@@ -23,7 +23,6 @@ from gputune.trials import agreement
 from gputune.trials.candidates import WAITS, most_workers
 from gputune.trials.command import RunningCommand
 from gputune.trials.failure import Attempts, RunFailed
-from gputune.trials.measured import SearchResult, Wanted
 from gputune.trials.progress import CALLS, MEASURING, TuneProgress
 from gputune.trials.start import Start
 
@@ -39,6 +38,37 @@ LOADING_SECONDS = 30.0
 MOST_WAITED = 0.98
 """The largest share of a step that may count as waiting; the rest is the step's own time, of which a lower bound is
 needed to plan with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """The order for a measuring run: the settings it may try, on which machine, within which limits."""
+
+    candidates: Mapping[str, Value]
+    facts: Facts
+    steps: int | None = None
+    """The most steps that the search may take; None for its own limit."""
+    compared_calls: int = 0
+    """How many calls' outputs are compared with FP32's for each combination, in a program that trains nothing."""
+
+
+@dataclass(kw_only=True)
+class SearchResult:
+    hello: Hello
+    found: Found
+    arms: list[Tried]
+    """The last comparison: torch's defaults, the winner, what is left of it within each level, and its rivals."""
+    tried: list[Tried]
+    left: dict[str, str]
+    """By setting, why it could not be tried."""
+    failed: dict[str, str]
+    steps: int
+    seconds: float
+    conditions: dict[str, float]
+    agreed: dict[str, Guard] = field(default_factory=dict)
+    """By combination, how its outputs agree with FP32's; empty for a program that trains."""
+    waits: float = 0.0
+    """The share of a step with torch's defaults in which the program waits for its data."""
 
 
 def measure(start: Start, wanted: Wanted, *, host: Host, told: TuneProgress) -> SearchResult:

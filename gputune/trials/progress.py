@@ -1,7 +1,5 @@
 """The parts of a tune, told to those who watch it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Whether loss and gradients of one batch at equal weights differ by no more than a precision explains. Pure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from statistics import fmean

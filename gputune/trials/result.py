@@ -1,7 +1,5 @@
 """From what was measured to the program in a profile. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,7 +15,7 @@ from gputune.profile.document import MOST_DIMENSIONS, MOST_MODELS, MOST_SHAPES
 from gputune.search.arms import Tried
 from gputune.search.choice import best_by_level, choice, gaining, uses_more_memory
 from gputune.search.combination import DEFAULT, Combination
-from gputune.trials.measured import SearchResult
+from gputune.trials.measuring import SearchResult
 
 BENCH = "tune"
 MIB = 1 << 20

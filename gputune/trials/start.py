@@ -1,7 +1,5 @@
 """How the user's command is started, below a keeper, and where its output goes."""
 
-from __future__ import annotations
-
 import getpass
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A tune from its first start of the program to its last: measured, guarded, confirmed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import IO
@@ -26,8 +24,7 @@ from gputune.trials import agreement
 from gputune.trials.candidates import candidates
 from gputune.trials.checking import GuardRuns, confirm
 from gputune.trials.failure import RunFailed
-from gputune.trials.measured import SearchResult, Wanted
-from gputune.trials.measuring import measure
+from gputune.trials.measuring import SearchResult, Wanted, measure
 from gputune.trials.progress import TuneProgress
 from gputune.trials.result import TuneResult, ranking, tuned
 from gputune.trials.start import Start

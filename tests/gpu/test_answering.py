@@ -11,8 +11,7 @@ from gputune.host import Host
 from gputune.runtime.launch import inherited
 from gputune.trials.agreement import CALLS
 from gputune.trials.candidates import candidates
-from gputune.trials.measured import SearchResult, Wanted
-from gputune.trials.measuring import measure
+from gputune.trials.measuring import SearchResult, Wanted, measure
 from gputune.trials.progress import TuneProgress
 from gputune.trials.result import ranking
 from gputune.trials.start import Start

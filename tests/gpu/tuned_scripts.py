@@ -52,8 +52,7 @@ from gputune.runtime.launch import inherited
 from gputune.runtime.local_fingerprint import local_fingerprint
 from gputune.search.combination import DEFAULT, Combination
 from gputune.trials.candidates import candidates
-from gputune.trials.measured import SearchResult, Wanted
-from gputune.trials.measuring import measure
+from gputune.trials.measuring import SearchResult, Wanted, measure
 from gputune.trials.progress import TuneProgress
 from gputune.trials.result import ranking, tuned
 from gputune.trials.start import Start

@@ -26,7 +26,7 @@ from gputune.progress import Progress
 from gputune.search.combination import DEFAULT, Combination
 from gputune.trials import measuring
 from gputune.trials.failure import Attempts, RunFailed
-from gputune.trials.measured import SearchResult, Wanted
+from gputune.trials.measuring import SearchResult, Wanted
 from gputune.trials.progress import TuneProgress
 from gputune.trials.start import Start
 

@@ -10,7 +10,7 @@ from trials.test_measuring import FOUND, HELLO
 from gputune.profile import Guard
 from gputune.search.arms import Tried
 from gputune.search.combination import DEFAULT, Combination
-from gputune.trials.measured import SearchResult
+from gputune.trials.measuring import SearchResult
 from gputune.trials.result import ranking, seeming, tuned
 
 TF32 = {"matmul_precision": "tf32"}

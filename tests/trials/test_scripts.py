@@ -27,8 +27,7 @@ from gputune.search.combination import Combination
 from gputune.trials import measuring
 from gputune.trials.checking import GuardRuns, timed
 from gputune.trials.failure import RunFailed
-from gputune.trials.measured import SearchResult, Wanted
-from gputune.trials.measuring import measure
+from gputune.trials.measuring import SearchResult, Wanted, measure
 from gputune.trials.progress import TuneProgress
 from gputune.trials.result import ranking
 from gputune.trials.start import Start
