@@ -28,10 +28,10 @@ def apply_now(profile: Profile, terms: Terms) -> tuple[Choices, dict[str, Choice
     rows = tuple(
         _row(profile, knobs.load(name), choice.value, here, terms) for name, choice in profile.settings.items()
     )
-    flags = {row.setting: row.after for row in rows if row.status != "skipped"}
+    set_here = {row.setting: row.after for row in rows if row.status != "skipped"}
     general = _in_code(profile, profile.settings, here, terms)
     families = {kind: _in_code(profile, choices, here, terms) for kind, choices in profile.families.items()}
-    return flags | general, families, rows
+    return set_here | general, families, rows
 
 
 def inject_now(profile: Profile, terms: Terms) -> None:

@@ -61,8 +61,8 @@ class Tuning:
         or failed. For a setting that needs a line in the script, it is what the latest such line used. A tuple of
         `Applied`, which prints as a table.
         """
-        flags = rows_now()
-        return Rows(self._updated(row, flags.get(row.setting)) for row in self._rows)
+        now = rows_now()
+        return Rows(self._updated(row, now.get(row.setting)) for row in self._rows)
 
     def autocast(self) -> Any:
         """`torch.autocast` in the profile's mixed-precision dtype; a null context where the profile has none."""
