@@ -21,7 +21,7 @@ from gputune.live.applied import Reason
 from gputune.profile import Fingerprint, load
 from gputune.report.programs import answer
 from gputune.runtime.locate import located
-from gputune.trials.result import Tuned
+from gputune.trials.result import TuneResult
 
 PAGE = (Path(__file__).parents[2] / "docs" / "troubleshooting.md").read_text()
 WORDS = " ".join(PAGE.replace("`", "").split())
@@ -151,7 +151,7 @@ def test_where_auto_finds_none(tmp_path):
 
 
 def test_where_the_machine_was_busy():
-    busy = Tuned(program=program(), profile=None, combination=None, gain=None, disturbed="...")
+    busy = TuneResult(program=program(), profile=None, combination=None, gain=None, disturbed="...")
     assert answer(busy, Path("profile.yaml"), ["python", "train.py"]) in WORDS
 
 
