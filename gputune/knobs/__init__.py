@@ -93,17 +93,11 @@ class Knob(Protocol):
     INSTEAD: Mapping[Value, Value]
 
     def environ(self, value: Any) -> dict[str, str]: ...
-
     def apply(self, value: Any) -> None: ...
-
     def current(self) -> Any: ...
-
     def default(self) -> Any: ...
-
     def obstacle(self, root: Root, value: Value) -> Obstacle | None: ...
-
     def turn_on(self, root: Root, value: Value) -> Value: ...
-
     def turn_off(self, root: Root) -> None: ...
 
 
@@ -132,9 +126,7 @@ def all_knobs() -> Mapping[str, Knob]:
 
 
 def in_order(given: Iterable[str]) -> list[str]:
-    """The names in the order in which the settings are turned on: by the search's stages, each setting behind those
-    that its `AFTER` names.
-    """
+    """In the order in which settings are turned on: by the search's stages, each behind those that `AFTER` names."""
 
     def place(name: str) -> tuple[int, int, str]:
         knob = load(name)

@@ -7,16 +7,20 @@ from typing import Any
 
 
 def restored(output: Any, half: Any, contiguous: bool = False) -> Any:
-    """The output with tensors of the dtype `half` in FP32, and if `contiguous` with those in channels_last laid out as
-    usual, as `changed` changes it.
-    """
-    return changed(output, lambda tensor: _tensor(tensor, half, contiguous))
+    """The output with tensors of the dtype `half` in FP32 and, if `contiguous`, in torch's usual layout."""
+    import torch
+
+    def restore(tensor: Any) -> Any:
+        dtype = torch.float32 if tensor.dtype == half else tensor.dtype
+        if contiguous and tensor.dim() == 4 and is_channels_last(tensor):
+            return tensor.to(dtype=dtype, memory_format=torch.contiguous_format)
+        return tensor.to(dtype)
+
+    return changed(output, restore)
 
 
 def usual(output: Any) -> Any:
-    """The output with copies of the tensors that were made in inference mode, which the program may use as it likes, as
-    `changed` changes it.
-    """
+    """The output with copies of the tensors that were made in inference mode, which the program may use as it likes."""
     return changed(output, lambda tensor: tensor.clone() if tensor.is_inference() else tensor)
 
 
@@ -39,7 +43,13 @@ def changed(output: Any, change: Callable[[Any], Any]) -> Any:
     new = [(key, changed(one, change)) for key, one in items]
     if _same([one for _, one in new], [one for _, one in items]):
         return output
-    return _copy_with(output, new)
+    copied = copy.copy(output)
+    for key, one in new:
+        if isinstance(output, dict | list):
+            copied[key] = one
+        else:
+            object.__setattr__(copied, key, one)
+    return copied
 
 
 def tensors(output: Any) -> Iterator[Any]:
@@ -65,16 +75,8 @@ def opaque(output: Any) -> str | None:
     return next(filter(None, map(opaque, inside)), None)
 
 
-def _tensor(tensor: Any, half: Any, contiguous: bool) -> Any:
-    import torch
-
-    dtype = torch.float32 if tensor.dtype == half else tensor.dtype
-    if contiguous and tensor.dim() == 4 and _is_last(tensor):
-        return tensor.to(dtype=dtype, memory_format=torch.contiguous_format)
-    return tensor.to(dtype)
-
-
-def _is_last(tensor: Any) -> bool:
+def is_channels_last(tensor: Any) -> bool:
+    """Whether a 4-d tensor's layout is channels_last and could not be the usual one as well."""
     import torch
 
     return not tensor.is_contiguous() and bool(tensor.is_contiguous(memory_format=torch.channels_last))
@@ -91,13 +93,3 @@ def _items(output: Any) -> Iterator[tuple[Any, Any]]:
 
 def _same(one: Any, other: Any) -> bool:
     return all(left is right for left, right in zip(one, other, strict=True))
-
-
-def _copy_with(output: Any, items: list[tuple[Any, Any]]) -> Any:
-    new = copy.copy(output)
-    for key, one in items:
-        if isinstance(output, dict | list):
-            new[key] = one
-        else:
-            object.__setattr__(new, key, one)
-    return new

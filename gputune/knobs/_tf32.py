@@ -82,11 +82,8 @@ def _onednn(torch: Any, allow: bool) -> str:
     "bf16" that already contradicts the level is taken to be the user's: it stays, and the getter goes on raising.
     """
     word = str(torch.backends.mkldnn.matmul.fp32_precision)
-    if word == "none":
-        return "ieee"
-    if allow or (word == "bf16" and _raises(torch, "level")):
-        return word
-    return "ieee"
+    stays = allow or (word == "bf16" and _raises(torch, "level"))
+    return word if stays and word != "none" else "ieee"
 
 
 def _raises(torch: Any, view: str) -> bool:

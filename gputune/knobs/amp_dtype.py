@@ -31,10 +31,9 @@ INSTEAD = {"float16": "bfloat16"}
 def obstacle(root: Root, value: Value) -> Obstacle | None:
     import torch
 
-    sights = root.features
-    if "autocast" in sights or root.seen.half or root.seen.autocast is not None:
+    if "autocast" in root.features or root.seen.half or root.seen.autocast is not None:
         return Obstacle("the program uses autocast or half precision itself", users=True)
-    if "selective checkpointing" in sights:
+    if "selective checkpointing" in root.features:
         return Obstacle("it uses selective checkpointing")
     if root.seen.functions:
         return Obstacle(

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import Need, Numerics, Obstacle, Phase, Root, Stage, Value
+from ._outputs import is_channels_last
 
 VALUE = bool
 DEFAULT = False
@@ -59,14 +60,7 @@ def has_volumes(model: Any) -> bool:
 
 
 def is_last(model: Any) -> bool:
-    """Whether any weight's layout is channels_last and could not be the usual one as well."""
-    import torch
-
-    return any(
-        one.is_contiguous(memory_format=torch.channels_last) and not one.is_contiguous()
-        for one in model.parameters()
-        if one.dim() == 4
-    )
+    return any(map(is_channels_last, _images(model.parameters())))
 
 
 def convert(model: Any) -> None:

@@ -155,9 +155,7 @@ def compiled_call(
 
 
 def compile_in_place(model: Any, failed: Callable[[str], None]) -> None:
-    """Make calls of a torch.nn.Module run through torch.compile. If compiling fails, the model warns, calls `failed`
-    with the reason, and runs uncompiled from then on.
-    """
+    """Compile a torch.nn.Module's calls. If that fails, warn, call `failed` with the reason, and run uncompiled."""
 
     def warn(why: str) -> None:
         model._compiled_call_impl = None

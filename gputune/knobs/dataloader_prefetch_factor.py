@@ -17,7 +17,6 @@ DEPENDS = ("cpu",)
 LIMITS = (1, 64)
 
 PREFETCH = 2
-"""torch's `prefetch_factor` if none is given. Source: PyTorch, "torch.utils.data"."""
 SHARE = 0.9
 """The share of /dev/shm that batches in flight may fill: they differ in size."""
 HELD = 2

@@ -29,12 +29,14 @@ SPARES_HOST = True
 IN_CALLS = False
 
 KINDS = ("Adam", "AdamW", "SGD")
-"""The classes with a fused form on every device, exactly: a subclass may step in its own way."""
+"""The classes with a fused form on every device, exactly: a subclass may step in its own way. Each element steps by
+itself, so that a slice of a parameter steps as the whole does."""
+OPTIONS = ("fused", "foreach", "capturable", "differentiable")
+"""The arguments by which a program chooses the form of a step."""
 _ours: "weakref.WeakSet[Any]" = weakref.WeakSet()
 """The optimizers that were fused here."""
 _at_rest: "weakref.WeakSet[Any]" = weakref.WeakSet()
 """The optimizers fused here that step in torch's own form for the time being."""
-OPTIONS = ("fused", "foreach", "capturable", "differentiable")
 
 
 def obstacle(root: Root, value: Value) -> Obstacle | None:
@@ -65,7 +67,6 @@ def turn_on(root: Root, value: Value) -> Value:
 
 
 def turn_off(root: Root) -> None:
-    """Have the optimizers step in torch's own form, as they did before."""
     for optimizer in root.optimizers:
         if optimizer in _ours and optimizer not in _at_rest:
             _at_rest.add(optimizer)
@@ -110,9 +111,7 @@ def _unfuse(optimizer: Any) -> None:
     for group in optimizer.param_groups:
         if group.get("foreach") is None:
             group["fused"] = None
-    counted = _counted_on_cpu(dict(optimizer.state))
-    for parameter, state in counted.items():
-        optimizer.state[parameter] = state
+    optimizer.state.update(_counted_on_cpu(dict(optimizer.state)))
 
 
 def _unfused(optimizer: Any, saved: dict[str, Any]) -> dict[str, Any]:

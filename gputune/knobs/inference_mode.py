@@ -45,16 +45,16 @@ def obstacle(root: Root, value: Value) -> Obstacle | None:
 
 
 def turn_on(root: Root, value: Value) -> Value:
-    """A tensor that is made in inference mode can be neither changed nor differentiated outside, so the model's outputs
-    are usual tensors, and the mode is turned off if its first calls show that the model keeps one.
-    """
+    """The mode is turned off if the model's first calls show that it keeps a tensor that was made in the mode."""
     left = LOOKED_AT
 
     def around(run: Callable[[], Any]) -> Any:
         nonlocal left
         import torch
+        from torch.autograd import forward_ad
 
-        if _is_differentiated_forward():
+        is_transformed = torch._C._functorch.peek_interpreter_stack() is not None
+        if is_transformed or forward_ad._current_level >= 0:  # it is differentiated forward
             return run()
         with torch.inference_mode():
             output = run()
@@ -71,13 +71,6 @@ def turn_on(root: Root, value: Value) -> Value:
 
 def turn_off(root: Root) -> None:
     root.call.around = None
-
-
-def _is_differentiated_forward() -> bool:
-    import torch
-    from torch.autograd import forward_ad
-
-    return forward_ad._current_level >= 0 or torch._C._functorch.peek_interpreter_stack() is not None
 
 
 def _let_go(model: Any) -> str | None:

@@ -38,9 +38,7 @@ _order: list[list[int]] = []
 
 
 def apply(value: str | None) -> None:
-    """Put one back end first; None restores torch's own order. Raises ValueError where the program switched some
-    itself, or where this torch cannot.
-    """
+    """None restores torch's own order. Raises ValueError where the program switched some, or this torch cannot."""
     import torch
 
     if value is None:

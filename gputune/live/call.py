@@ -98,11 +98,8 @@ class Call:
             return call(*inputs, **named)
         if self.instead:
             return self.instead(inputs, named)
-        if not self._suspects and not self._outside:
-            return self._run(call, inputs, named) if self.raised is None else self._told(call, inputs, named)
-        return self._guarded(call, inputs, named)
-
-    def _told(self, call: Any, inputs: Any, named: Any) -> Any:
+        if self._suspects or self._outside:
+            return self._guarded(call, inputs, named)
         try:
             return self._run(call, inputs, named)
         except Exception as error:
@@ -122,7 +119,8 @@ class Call:
     def _cast(self, call: Any, inputs: Any, named: Any) -> Any:
         import torch
 
-        if self.compiled and not _differentiated(inputs, named):
+        # Inputs get gradients as a rule for a second derivative, which torch.compile does not support.
+        if self.compiled and not any(one.requires_grad and one.is_leaf for one in tensors((inputs, named))):
             call = self.compiled
         if self.dtype is None or torch.is_autocast_enabled(self.device):
             output = call(*inputs, **named)
@@ -156,7 +154,11 @@ class Call:
             for one in trial:
                 one.put_back()
             raise
-        self._convict(trial, fault)
+        self._suspects = [one for one in self._suspects if one not in trial]
+        if len(trial) == 1:
+            trial[0].failed(fault)
+        else:
+            self._outside += trial
         return output
 
     def _next_trial(self) -> list[Suspect]:
@@ -167,19 +169,6 @@ class Call:
         one.put_back()
         self.suspect(one)
         return [one]
-
-    def _convict(self, trial: list[Suspect], fault: Exception) -> None:
-        """After a call that fails with what is on trial, and succeeds without."""
-        self._suspects = [one for one in self._suspects if one not in trial]
-        if len(trial) == 1:
-            trial[0].failed(fault)
-        else:
-            self._outside += trial
-
-
-def _differentiated(inputs: Any, named: Any) -> bool:
-    """Whether inputs get gradients: as a rule for a second derivative, which torch.compile does not support."""
-    return any(one.requires_grad and one.is_leaf for one in tensors((inputs, named)))
 
 
 def _reference(model: Any) -> Callable[[], Any]:

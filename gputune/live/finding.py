@@ -39,16 +39,13 @@ class Seen:
 
 
 class ModelFinder(observer.Follower):
-    """Between `start` and `stop` it collects in `seen`, by id, the models that are called with `gradients`, or without.
-    In `features` it collects what the program uses. Nothing stays patched or hooked afterwards.
-    """
+    """Collects, from `start` to `stop`, models by their id. Nothing stays patched or hooked afterwards."""
 
     def __init__(self, device: str, *, gradients: bool = True) -> None:
         self.device, self.gradients = device, gradients
         self.seen: dict[int, Seen] = {}
         self.features: set[Feature] = set()
-        self.is_active = False
-        self._patience = PATIENCE
+        self.is_active, self._patience = False, PATIENCE
         self._hooks: list[Any] = []
         """Handles of the hooks on the models' outputs, which notice that a program differentiates twice."""
 

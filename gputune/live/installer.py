@@ -1,7 +1,5 @@
 """Turns settings on and off in a program's models and in torch's flags, once or back and forth."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -41,16 +39,12 @@ class Installer:
         """By flag, what it was before."""
 
     def obstacles(self, candidates: Values) -> dict[str, Applied]:
-        """By setting, the row of each candidate that cannot be turned on in any model, or whose flag the program set.
-        Only what has been asked for here is turned on in models.
-        """
+        """By setting, why it cannot be turned on in any model. Only what was asked for here is turned on in models."""
         rows = {name: self._obstacle(name, value) for name, value in candidates.items()}
         return {name: row for name, row in rows.items() if row is not None}
 
     def switch(self, values: Values) -> dict[str, Applied]:
-        """Have exactly these settings in force, and for all others what was before. Returns a row for each setting that
-        was to be turned on.
-        """
+        """Have exactly these settings in force. Returns a row for each setting that was to be turned on."""
         other_precision = self.current.get("amp_dtype") != values.get("amp_dtype")
         with usual_mode():
             for name in reversed(in_order(self.current.keys() - values.keys())):

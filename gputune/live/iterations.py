@@ -1,7 +1,5 @@
 """The iterations of a program's loop, told from outside."""
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -21,11 +19,9 @@ class Iterations(observer.Follower):
     step within a step, as a subclass's that calls its parent's, is no step of its own.
 
     An iteration of an inference-only program ends with a call without gradients, of the model that was seen last for
-    the first time. Many a program that trains calls its model without gradients first. So calls count from the
-    `SILENT`-th on, if no optimizer has been made by then. A program with an optimizer may only evaluate, or evaluate
-    before it trains: `suspected` is called, and its calls count from the `LATER`-th on. `mistaken` is called if an
-    optimizer steps after calls have counted. `trains` says whether the program trains, if that is known: if it does
-    not, nothing is suspected.
+    the first time. Many a program that trains evaluates first. So calls count from the `SILENT`-th on if no optimizer
+    was made by then; else `suspected` is called, and they count from the `LATER`-th on. `mistaken` is called if an
+    optimizer steps after calls have counted. Of a program that is known not to train, nothing is suspected.
     """
 
     gradients, finds_thread = False, True

@@ -16,10 +16,10 @@ from . import patches
 from .advice import Advice, Loading, entry
 from .applied import Applied, Reason, Why
 from .loading import AHEAD, WORKERS, Load, Measured, arguments, fitted, for_dataset, start_method
+from .outcome import left
 
 PIN = "dataloader_pin_memory"
 SETTINGS = (WORKERS, AHEAD, PIN)
-"""The settings put into DataLoaders."""
 GIVEN = ("num_workers", "prefetch_factor", "multiprocessing_context", "worker_init_fn", "persistent_workers")
 """The arguments of DataLoader by which a program decides about workers itself."""
 
@@ -36,8 +36,8 @@ def follow_loaders(advice: Advice, files: Files, note: Callable[[Applied], None]
 
 
 def _extra(given: Mapping[str, Any], loading: Loading, files: Files, note: Callable[[Applied], None]) -> dict[str, Any]:
-    if left := obstacle(given, loading):
-        note(left)
+    if row := obstacle(given, loading):
+        note(row)
         return {}
     choices, measured = loading.choices, Measured(**loading.measured)
     load = for_dataset(Load.of(choices.get(WORKERS), choices.get(AHEAD)), measured, given.get("dataset"))
@@ -48,7 +48,7 @@ def _extra(given: Mapping[str, Any], loading: Loading, files: Files, note: Calla
     values: dict[str, Value] = {WORKERS: load.workers, AHEAD: load.prefetch, PIN: pin}
     if "pin_memory" in given:
         del extra["pin_memory"], values[PIN]
-        note(_kept(PIN, "pin_memory"))
+        note(left(PIN, "the program gave pin_memory=", users=True))
     for name, value in values.items():
         if name in loading.choices:
             notes = load.notes.get(name, ())
@@ -60,13 +60,9 @@ def _extra(given: Mapping[str, Any], loading: Loading, files: Files, note: Calla
 def obstacle(given: Mapping[str, Any], loading: Loading) -> Applied | None:
     """The row that says why a DataLoader made with these arguments gets no workers; None where it gets some."""
     if mine := next((name for name in GIVEN if name in given), None):
-        return _kept(WORKERS, mine)
+        return left(WORKERS, f"the program gave {mine}=", users=True)
     why = _refusal(given.get("dataset"), given, loading)
-    return Applied(setting=WORKERS, status="skipped", source="torch", reasons=(why,)) if why else None
-
-
-def _kept(setting: str, argument: str) -> Applied:
-    return Applied(setting=setting, status="kept-user", source="program", reasons=(f"the program gave {argument}=",))
+    return left(WORKERS, why) if why else None
 
 
 def _refusal(dataset: Any, given: Mapping[str, Any], loading: Loading) -> str | None:
@@ -74,17 +70,13 @@ def _refusal(dataset: Any, given: Mapping[str, Any], loading: Loading) -> str | 
 
     if isinstance(dataset, torch.utils.data.IterableDataset) or not hasattr(dataset, "__getitem__"):
         return "an IterableDataset would be repeated by every worker"
-    method = start_method()
-    if method != "fork":
+    if (method := start_method()) != "fork":
         return f"workers would be started by {method}, and only fork needs nothing of the script"
     if loading.deterministic and draws_random_numbers(dataset) is not False:
         return "its samples draw random numbers, which differ in workers"
     # Samples on a GPU, for one, cannot be had in a forked process.
-    return (
-        None
-        if loads_in_child(dataset, functools.partial(_batch, given))
-        else "a forked process could not load its first sample"
-    )
+    loads = loads_in_child(dataset, functools.partial(_batch, given))
+    return None if loads else "a forked process could not load its first sample"
 
 
 def _batch(given: Mapping[str, Any], sample: Any) -> Any:

@@ -70,9 +70,7 @@ class Load:
 
 
 def for_dataset(load: Load, measured: Measured, dataset: Any) -> Load:
-    """The load with workers for this dataset: none for a single sample, the chosen number for the dataset that was
-    measured, else the number that was best for synthetic samples of its kind, where the profile has one.
-    """
+    """The load for this dataset: as measured with it, else as was best for synthetic samples of its kind, if known."""
     size = length(dataset)
     if size is not None and size < 2:
         return load.changed(WORKERS, 0, f"nothing to load ahead in a dataset of length {size}")
@@ -88,9 +86,7 @@ def for_dataset(load: Load, measured: Measured, dataset: Any) -> Load:
 
 
 def fitted(load: Load, measured: Measured, room: Room) -> Load:
-    """The load limited to this process's resources: workers in proportion to the CPUs, and prefetched batches that fit
-    into shared memory (where the size of a batch was measured). No workers where they would hang.
-    """
+    """The load limited to this process's CPUs, and to its shared memory if the size of a batch was measured."""
     if not room.temporary:
         return load.changed(WORKERS, 0, "workers need a folder for temporary files (TMPDIR), and none is available")
     if load.scales:

@@ -26,10 +26,7 @@ class ModelKey:
 
 
 def key(module: Any) -> ModelKey:
-    """The key of a torch.nn.Module, the same with and without wrappers around it.
-
-    A lazy parameter has no shape before the module's first call, so the key is another one until then.
-    """
+    """The same with and without wrappers around a module; another one until lazy parameters have shapes."""
     from torch.nn.parameter import is_lazy
 
     model = unwrapped(module)
@@ -56,10 +53,7 @@ FAMILIES = ("transformer", "convnet", "recurrent", "mlp")
 
 
 def family(model: Any) -> str | None:
-    """Classify a torch.nn.Module as one of `FAMILIES`; None where it is none of these.
-
-    Attention outranks convolutions (a vision transformer cuts its patches with one), and those outrank recurrence.
-    """
+    """One of `FAMILIES`, or None. Attention outranks convolutions, as in a vision transformer, and those recurrence."""
     import torch
 
     nn = torch.nn

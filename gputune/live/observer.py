@@ -4,8 +4,6 @@ A patch of torch is in place only while a follower hears of its event. All follo
 call that step out of each other's way would lose one another.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable

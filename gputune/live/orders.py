@@ -4,8 +4,6 @@ A process says `Hello` once it has taken its first steps, and then what it found
 order after the other, and gives each order's own answer.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass, field
 from math import inf
@@ -62,7 +60,6 @@ class Hello:
     entry: str
     """The name by which a tuned program knows its script."""
     torch: str
-    """torch's version."""
     device: str
     """The type of device that the program is tuned for: cuda or cpu."""
     rank: int
@@ -98,7 +95,6 @@ class LoaderDescribed:
     batches: int | None = None
     """The batches of an epoch; None if it has no length."""
     batch_bytes: int = 0
-    """The size of the tensors of one batch."""
     obstacle: str | None = None
     """Why other numbers of workers cannot be tried: None if they can, empty if there is no loader."""
 

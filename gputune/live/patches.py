@@ -4,8 +4,6 @@ Each function makes one patch and returns a function that undoes it. A place tha
 left as it is. A patch that makes an event of the observer's has the event's name.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import sys
@@ -86,9 +84,7 @@ def model_called(begun: Callable[[], Function | None]) -> Undo:
 
 
 def module_registered(registered: Callable[[Any, str, Any], None]) -> Undo:
-    """Torch's hook on a module that is about to belong to another one: DistributedDataParallel looks at its model right
-    after that. `registered` gets the outer module, the name and the module.
-    """
+    """Torch's hook on a module that is about to belong to another: DistributedDataParallel then looks at its model."""
     from torch.nn.modules.module import register_module_module_registration_hook as register
 
     return register(registered).remove  # type: ignore[no-any-return]
@@ -150,9 +146,7 @@ def backward_begun(begun: Callable[[list[Any]], None]) -> Undo:
 
 
 def feature_used(used: Callable[[Feature, str | None], None]) -> Undo:
-    """Wrap functions that only a program passes through which uses a feature. `used` gets the feature, and the type of
-    device of an autocast.
-    """
+    """Wrap functions that only a program that uses a feature passes through."""
     import torch
     from torch.utils import checkpoint
 
@@ -174,9 +168,7 @@ def feature_used(used: Callable[[Feature, str | None], None]) -> Undo:
 
 
 def dropout(draws: Callable[[], bool]) -> Undo:
-    """Have dropout, and attention with dropout, draw other random numbers whenever `draws` says so: torch has no seed
-    for them alone.
-    """
+    """Have dropout draw other random numbers whenever `draws` says so: torch has no seed for dropout alone."""
     import torch
 
     def before(rate: Callable[..., float]) -> Function:
@@ -205,9 +197,7 @@ def seeds(shifted: Callable[[Function], Function]) -> Undo:
 
 
 def made_loaders(more: Callable[[Any, dict[str, Any]], dict[str, Any]]) -> Undo:
-    """Wrap the making of DataLoaders, whose workers are arguments. `more` gets the loader and its arguments by name,
-    and returns additional ones.
-    """
+    """Wrap the making of DataLoaders. `more` gets a loader and its arguments by name, and returns additional ones."""
     from torch.utils.data import DataLoader
 
     original = DataLoader.__init__
@@ -225,9 +215,7 @@ def made_loaders(more: Callable[[Any, dict[str, Any]], dict[str, Any]]) -> Undo:
 
 
 def loader_iterators(made: Callable[[Any, Any], None], following: Callable[[Any, Function], Any]) -> Undo:
-    """Wrap the iterators of DataLoaders, in which a loop waits. `made` gets an iterator and its loader; `following`
-    gets an iterator and the function that gives its next batch, and returns a batch.
-    """
+    """Wrap the iterators of DataLoaders. `made` gets an iterator and its loader, `following` its `__next__` as well."""
     from torch.utils.data import dataloader
 
     kind = dataloader._BaseDataLoaderIter

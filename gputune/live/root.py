@@ -27,7 +27,6 @@ class Root:
     optimizers: list[Any] = field(default_factory=list)
     """The optimizers that hold any of its parameters."""
     features: set[Feature] = field(default_factory=set)
-    """The features that the program was seen to use."""
     converted: bool = False
     """Whether its parameters were brought into channels_last before DistributedDataParallel wrapped it."""
     in_turn: bool = False
@@ -40,7 +39,9 @@ class Root:
     @property
     def inner(self) -> Any:
         """The model itself, where `model` is a wrap that hands every call on to it."""
-        wraps = is_ddp(self.model) or _is_single(self.model)
+        # A DataParallel of one device replicates nothing.
+        is_single = type(self.model).__name__ == "DataParallel" and len(self.model.device_ids) <= 1
+        wraps = self.is_ddp or is_single
         return getattr(self.model, "module", self.model) if wraps else self.model  # a wrap in the making has none yet
 
     @property
@@ -115,11 +116,6 @@ def root_of(finder: ModelFinder, model: Any, seen: Seen, optimizers: Iterable[An
         model=model, seen=seen, device=finder.device, gradients=finder.gradients, optimizers=training,
         features=finder.features,
     )  # fmt: skip
-
-
-def _is_single(model: Any) -> bool:
-    """Whether a DataParallel has one device at most, and so replicates nothing."""
-    return type(model).__name__ == "DataParallel" and len(model.device_ids) <= 1
 
 
 def is_ddp(model: Any) -> bool:

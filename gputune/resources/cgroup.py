@@ -11,7 +11,6 @@ from .files import Files
 from .unreadable import Unreadable
 
 _UNIFIED = ""
-_USUAL_MOUNT = {_UNIFIED: "/sys/fs/cgroup"}
 _LONGEST_PATH = 4096
 """Linux, limits.h, PATH_MAX: a longer path names no folder."""
 
@@ -101,7 +100,7 @@ def _mounts(files: Files, name: str) -> list[tuple[str, str]]:
     try:
         text = files.read("/proc/self/mountinfo")
     except Unreadable:
-        return [(_USUAL_MOUNT.get(name, f"/sys/fs/cgroup/{name}"), "/")]
+        return [(f"/sys/fs/cgroup/{name}".rstrip("/"), "/")]
     mounts = []
     for line in text.splitlines():
         before, _, after = line.partition(" - ")

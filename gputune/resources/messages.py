@@ -11,9 +11,7 @@ def encode(message: Any) -> bytes:
 
 
 def decode(line: bytes | str, kinds: Any, make: Callable[[Any, dict[str, Any]], Any]) -> Any:
-    """Return the message in one line. `kinds` is the union of the types that it may have, and `make` makes a message
-    of its type and fields. Raises ValueError if the line is no such message, and whatever `make` raises.
-    """
+    """The message, of one of the union `kinds`. Raises ValueError if the line is none, and whatever `make` raises."""
     data = json.loads(line)
     name = data.pop("type", None) if isinstance(data, dict) else None
     kind = next((one for one in get_args(kinds) if one.__name__ == name), None)

@@ -19,9 +19,7 @@ def counted(number: object, noun: str) -> str:
 
 
 def quoted(*words: str) -> str:
-    """The words of a command for any POSIX shell, which reads back exactly these. What cannot be seen is written as a
-    printf of its bytes; only line breaks stay as they are.
-    """
+    """The words for any POSIX shell, which reads back these. What cannot be seen, but line breaks, becomes a printf."""
     return " ".join(map(_quoted, words))
 
 

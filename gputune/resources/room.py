@@ -40,15 +40,11 @@ def quota(files: Files) -> tuple[float, str] | None:
             continue
         if first:
             period = files.read(path.removesuffix("cpu.cfs_quota_us") + "cpu.cfs_period_us").strip()
-        quotas.append((_cpus(limit, period, path), path))
+        numbers = [int(one) if re.fullmatch(r"[0-9]{1,18}", one) else 0 for one in (limit, period)]
+        if not all(numbers):
+            raise Unreadable(f"{path} reads {f'{limit} {period}'.strip()[:60]!r}")
+        quotas.append((numbers[0] / numbers[1], path))
     return min(quotas, default=None)
-
-
-def _cpus(limit: str, period: str, path: str) -> float:
-    numbers = [int(text) if re.fullmatch(r"[0-9]{1,18}", text) else 0 for text in (limit, period)]
-    if not all(numbers):
-        raise Unreadable(f"{path} reads {f'{limit} {period}'.strip()[:60]!r}")
-    return numbers[0] / numbers[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -118,7 +118,6 @@ def _costs(dataset: Any, size: int) -> tuple[float, float]:
 
 
 def _draws(dataset: Any, size: int) -> bool:
-    """Whether any generator of random numbers is in another state after the same samples."""
     _ = dataset[0]  # a first use may import what the states are read from
     before = _states()
     _costs(dataset, size)

@@ -40,9 +40,7 @@ class Scheduler:
 
     @property
     def cpus_of_task(self) -> int | None:
-        """The number of CPUs granted to a task, at least 1; None if the scheduler gives no number.
-        Source: Slurm, sbatch and srun, output environment variables.
-        """
+        """At least 1; None if none is given. Source: Slurm, sbatch and srun, output environment variables."""
         if self.torchrun and not self.step and self.cpus_on_node is not None:
             return self.cpus_on_node  # torchrun's ranks share all CPUs that the batch script has on this node
         if self.cpus_per_task is not None or self.cpus_on_node is None:

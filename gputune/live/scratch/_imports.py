@@ -1,7 +1,5 @@
 """Calls that wait until a module has been imported."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -30,10 +28,9 @@ class _Finder:
                 return spec
         return None
 
-    def imported(self, name: str) -> None:
-        if module := sys.modules.get(name):
-            for then in self.waiting[name]:
-                _call(then, module)
+    def imported(self, name: str, module: ModuleType) -> None:
+        for then in self.waiting[name]:
+            _call(then, module)
 
     def _follow(self, name: str, loader: Any) -> None:
         body = getattr(loader, "exec_module", None)
@@ -43,8 +40,7 @@ class _Finder:
         def exec_module(module: ModuleType) -> None:
             body(module)
             if module.__name__ == name:
-                for then in self.waiting[name]:
-                    _call(then, module)
+                self.imported(name, module)
 
         with suppress(Exception):
             loader.exec_module = exec_module
@@ -57,7 +53,8 @@ class _Followed(ModuleSpec):
         super().__setattr__(key, value)
         if key == "_initializing" and not value:
             self.__class__ = ModuleSpec  # type: ignore[assignment]  # as it was before it was followed
-            _finder.imported(self.name)
+            if module := sys.modules.get(self.name):
+                _finder.imported(self.name, module)
 
 
 _finder = _Finder()
@@ -74,9 +71,7 @@ def after(name: str, then: Then) -> None:
 
 
 def _will_tell(module: ModuleType) -> bool:
-    """Whether the module is still being imported, as one is that itself imports torch, and its spec will tell of the
-    end.
-    """
+    """Whether the module is still being imported, as one is that itself imports torch, and its spec tells the end."""
     spec = getattr(module, "__spec__", None)
     if not getattr(spec, "_initializing", False):
         return False

@@ -1,11 +1,9 @@
 """torch.distributed.checkpoint, whose writers and readers of files know the folder."""
 
-import functools
 from types import ModuleType
 from typing import Any
 
-from ._places import Places
-from ._rerouting import Paths, replace, reroute_all
+from ._rerouting import Paths, Places, wrap
 
 FILESYSTEM = "torch.distributed.checkpoint.filesystem"
 PATHS: Paths = {
@@ -22,23 +20,14 @@ PATHS: Paths = {
         ("FsspecReader.__init__", "path", "read"),
     ],
 }
-MODULES = tuple(PATHS)
 
 
 def redirect(module: ModuleType, places: Places) -> None:
-    reroute_all(module, module.__name__, PATHS, places)
-    if module.__name__ == FILESYSTEM:
-        for name in ("read_metadata", "set_up_storage_reader"):
-            _look_again(module.FileSystemReader, name, places)
-
-
-def _look_again(kind: Any, name: str, places: Places) -> None:
-    """A reader may be made before the checkpoint is saved. Each load begins with these."""
-    original = getattr(kind, name)
-
-    @functools.wraps(original)
-    def looked(self: Any, *inputs: Any, **named: Any) -> Any:
+    def look_again(original: Any, self: Any, *inputs: Any, **named: Any) -> Any:
+        """A reader may be made before the checkpoint is saved. Each load begins with these."""
         self.path = places.read(self.path)
         return original(self, *inputs, **named)
 
-    replace(kind, name, looked)
+    if module.__name__ == FILESYSTEM:
+        for name in ("read_metadata", "set_up_storage_reader"):
+            wrap(module.FileSystemReader, name, look_again)

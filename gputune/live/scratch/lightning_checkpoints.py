@@ -1,15 +1,12 @@
 """Lightning: the folders of a Trainer, of its checkpoints and of its loggers; Fabric's too."""
 
-import functools
 import os
 from types import ModuleType
 from typing import Any
 
-from ._places import Places
-from ._rerouting import Paths, replace, reroute, reroute_all
+from ._rerouting import Paths, Places, reroute, wrap
 
-TRAINER = "pytorch.trainer.trainer"
-PATHS: Paths = {
+_PATHS: Paths = {
     "fabric.fabric": [
         ("Fabric.save", "path", "written"),
         ("Fabric.load", "path", "read"),
@@ -37,36 +34,27 @@ PATHS: Paths = {
     "pytorch.loggers.mlflow": [("MLFlowLogger.__init__", "save_dir", "written")],
     "pytorch.loggers.tensorboard": [("TensorBoardLogger.__init__", "save_dir", "written")],
     "pytorch.loggers.wandb": [("WandbLogger.__init__", "save_dir", "written")],
-    TRAINER: [("Trainer.save_checkpoint", "filepath", "written")],
+    "pytorch.trainer.trainer": [("Trainer.save_checkpoint", "filepath", "written")],
 }
 _PACKAGES = {"fabric": ("lightning.fabric", "lightning_fabric"), "pytorch": ("lightning.pytorch", "pytorch_lightning")}
-_NAMES = {
-    f"{package}.{rest}": name
-    for name in PATHS
+PATHS: Paths = {
+    f"{package}.{rest}": functions
+    for name, functions in _PATHS.items()
     for part, _, rest in [name.partition(".")]
     for package in _PACKAGES[part]
 }
-"""The keys of PATHS, by the full names of the modules in either way to install Lightning."""
-MODULES = tuple(_NAMES)
+"""By the full names of the modules in either way to install Lightning."""
 _NO_PATHS = ("best", "last", "hpc", "registry")
 
 
 def redirect(module: ModuleType, places: Places) -> None:
-    reroute_all(module, _NAMES[module.__name__], PATHS, places)
-    if _NAMES[module.__name__] != TRAINER:
-        return
-    for name in ("fit", "validate", "test", "predict"):
-        reroute(module, f"Trainer.{name}", "ckpt_path", lambda path: path if path in _NO_PATHS else places.read(path))
-    _redirect_root(module.Trainer, places)
-
-
-def _redirect_root(kind: Any, places: Places) -> None:
-    """Without a folder for everything of its own, a Trainer takes the one in a variable, or the current one."""
-    original = kind.__init__
-
-    @functools.wraps(original)
-    def initialise(self: Any, *inputs: Any, **named: Any) -> None:
+    def initialise(original: Any, self: Any, *inputs: Any, **named: Any) -> None:
+        """Without a folder for everything of its own, a Trainer takes the one in a variable, or the current one."""
         root = named.get("default_root_dir") or os.environ.get("PL_TRAINER_DEFAULT_ROOT_DIR") or os.curdir
         original(self, *inputs, **{**named, "default_root_dir": places.written(root)})
 
-    replace(kind, "__init__", initialise)
+    if not module.__name__.endswith(".trainer.trainer"):
+        return
+    for name in ("fit", "validate", "test", "predict"):
+        reroute(module, f"Trainer.{name}", "ckpt_path", lambda path: path if path in _NO_PATHS else places.read(path))
+    wrap(module.Trainer, "__init__", initialise)

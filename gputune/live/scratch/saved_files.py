@@ -4,10 +4,7 @@ Where a path has a copy in the scratch folder, these functions act on the copy. 
 to in this run, nothing of the user's is deleted: a program that keeps its three latest would count the user's, too.
 """
 
-from __future__ import annotations
-
 import builtins
-import functools
 import io
 import os
 import shutil
@@ -15,36 +12,26 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from ._places import Places
+from ._rerouting import Paths, Places, wrapped
 
-MODULES = ("os",)
-
-LOOKING = ("stat", "lstat")
-DELETING = ("remove", "unlink", "rmdir")
+PATHS: Paths = {"os": []}
 RENAMING = ("rename", "replace")
-MOVING = (*RENAMING, "link")
-
-Wrap = Callable[[Any], Any]
 
 
 def redirect(module: ModuleType, places: Places) -> None:
-    lstat = os.lstat
-    copies = _Copies(places, lstat)
-    for name in LOOKING:
-        _replace(module, name, copies.looking)
-    for name in DELETING:
-        _replace(module, name, copies.deleting)
-    for name in MOVING:
-        _replace(module, name, copies.moving)
-    _replace(module, "symlink", copies.linking)
-    _replace(shutil, "rmtree", copies.deleting)
-    _replace(shutil, "copyfile", copies.moving)
-    for holder in (builtins, io):
-        _replace(holder, "open", copies.reading)
-
-
-def _replace(holder: Any, name: str, wrap: Wrap) -> None:
-    setattr(holder, name, wrap(getattr(holder, name)))
+    copies = _Copies(places, os.lstat)
+    for functions, names, instead in (
+        (module, ("stat", "lstat"), copies.look),
+        (module, ("remove", "unlink", "rmdir"), copies.delete),
+        (module, (*RENAMING, "link"), copies.move),
+        (module, ("symlink",), copies.link),
+        (shutil, ("rmtree",), copies.delete),
+        (shutil, ("copyfile",), copies.move),
+        (builtins, ("open",), copies.read),
+        (io, ("open",), copies.read),
+    ):
+        for name in names:
+            setattr(functions, name, wrapped(getattr(functions, name), instead))
 
 
 class _Copies:
@@ -53,52 +40,32 @@ class _Copies:
     def __init__(self, places: Places, lstat: Callable[[str], Any]) -> None:
         self._places, self._lstat = places, lstat
 
-    def looking(self, original: Any) -> Any:
-        @functools.wraps(original)
-        def looked(path: Any = ".", *inputs: Any, **named: Any) -> Any:
-            return original(self._copy(path, named) or path, *inputs, **named)
+    def look(self, original: Any, path: Any = ".", *inputs: Any, **named: Any) -> Any:
+        return original(self._copy(path, named) or path, *inputs, **named)
 
-        return looked
+    def read(self, original: Any, file: Any, mode: str = "r", *inputs: Any, **named: Any) -> Any:
+        copy = None if isinstance(mode, str) and set(mode) & set("wax+") else self._copy(file, {})
+        return original(copy or file, mode, *inputs, **named)
 
-    def reading(self, original: Any) -> Any:
-        @functools.wraps(original)
-        def opened(file: Any, mode: str = "r", *inputs: Any, **named: Any) -> Any:
-            copy = None if isinstance(mode, str) and set(mode) & set("wax+") else self._copy(file, {})
-            return original(copy or file, mode, *inputs, **named)
+    def delete(self, original: Any, path: Any, *inputs: Any, **named: Any) -> Any:
+        if copy := self._copy(path, named):
+            original(copy, *inputs, **named)
+            return self._places.leave(path)
+        if self._places.is_beside_saved(path) and self._is_there(os.fspath(path)):
+            return self._places.leave(path)
+        return original(path, *inputs, **named)
 
-        return opened
+    def move(self, original: Any, src: Any, dst: Any, *inputs: Any, **named: Any) -> Any:
+        if copy := self._copy(src, named):
+            original(copy, self._places.written(dst), *inputs, **named)
+            if original.__name__ in RENAMING:
+                self._places.leave(src)
+            return dst
+        return original(src, dst, *inputs, **named)
 
-    def deleting(self, original: Any) -> Any:
-        @functools.wraps(original)
-        def deleted(path: Any, *inputs: Any, **named: Any) -> Any:
-            if copy := self._copy(path, named):
-                original(copy, *inputs, **named)
-                return self._places.leave(path)
-            if self._places.is_beside_saved(path) and self._is_there(os.fspath(path)):
-                return self._places.leave(path)
-            return original(path, *inputs, **named)
-
-        return deleted
-
-    def moving(self, original: Any) -> Any:
-        @functools.wraps(original)
-        def moved(src: Any, dst: Any, *inputs: Any, **named: Any) -> Any:
-            if copy := self._copy(src, named):
-                original(copy, self._places.written(dst), *inputs, **named)
-                if original.__name__ in RENAMING:
-                    self._places.leave(src)
-                return dst
-            return original(src, dst, *inputs, **named)
-
-        return moved
-
-    def linking(self, original: Any) -> Any:
-        @functools.wraps(original)
-        def linked(src: Any, dst: Any, *inputs: Any, **named: Any) -> Any:
-            beside = os.path.join(os.path.dirname(os.fsdecode(dst)), os.fsdecode(src))  # noqa: PTH118, PTH120 - cheaper
-            return original(src, self._places.written(dst) if self._copy(beside, named) else dst, *inputs, **named)
-
-        return linked
+    def link(self, original: Any, src: Any, dst: Any, *inputs: Any, **named: Any) -> Any:
+        beside = os.path.join(os.path.dirname(os.fsdecode(dst)), os.fsdecode(src))  # noqa: PTH118, PTH120 - cheaper
+        return original(src, self._places.written(dst) if self._copy(beside, named) else dst, *inputs, **named)
 
     def _copy(self, path: Any, named: Any) -> Any:
         """The copy of a path in the scratch folder; None where there is none."""

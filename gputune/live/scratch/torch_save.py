@@ -1,9 +1,6 @@
 """torch.save, and what torch.jit and torch.export save; loading finds again what was saved in this run."""
 
-from types import ModuleType
-
-from ._places import Places
-from ._rerouting import Paths, reroute_all
+from ._rerouting import Paths
 
 PATHS: Paths = {
     "torch": [("save", "f", "written"), ("load", "f", "read")],
@@ -11,8 +8,3 @@ PATHS: Paths = {
     "torch.jit._script": [("RecursiveScriptModule.save", "f", "written")],
     "torch.export": [("save", "f", "written"), ("load", "f", "read")],
 }
-MODULES = tuple(PATHS)
-
-
-def redirect(module: ModuleType, places: Places) -> None:
-    reroute_all(module, module.__name__, PATHS, places)

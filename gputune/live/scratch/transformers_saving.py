@@ -4,16 +4,20 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from ._places import Places
-from ._rerouting import reroute
+from ._rerouting import Paths, Places, reroute
 
 HUB = "transformers.utils.hub"
 _AUTO = (
     "auto_factory", "configuration_auto", "feature_extraction_auto", "image_processing_auto", "modeling_auto",
     "processing_auto", "tokenization_auto", "video_processing_auto",
 )  # fmt: skip
-SAVED, LOADED = ("save_directory",), ("pretrained_model_name_or_path", "pretrained_model_name")
-MODULES = (HUB, *(f"transformers.models.auto.{name}" for name in _AUTO))
+METHODS = (
+    ("save_pretrained", "save_directory", "written"),
+    ("from_pretrained", "pretrained_model_name_or_path", "read"),
+    ("from_pretrained", "pretrained_model_name", "read"),
+)
+"""The methods that save and load, with the parameter that is a path and the method of Places for it."""
+PATHS: Paths = {HUB: [], **{f"transformers.models.auto.{name}": [] for name in _AUTO}}
 
 
 def redirect(module: ModuleType, places: Places) -> None:
@@ -25,9 +29,7 @@ def redirect(module: ModuleType, places: Places) -> None:
 
 
 def _follow_subclasses(mixin: Any, places: Places) -> None:
-    """Models, configurations, tokenizers and processors have one base. Some of a single model's save in their own way,
-    and so may the program's.
-    """
+    """All that is saved has one base. Some classes of single models save in their own way, and so may the program's."""
 
     def init_subclass(cls: Any, /, **named: Any) -> None:
         super(mixin, cls).__init_subclass__(**named)
@@ -43,11 +45,6 @@ def _follow_subclasses(mixin: Any, places: Places) -> None:
 
 
 def _redirect_class(kind: type, places: Places) -> None:
-    """Redirect the methods of one class that save and load."""
-    for name, parameters, place in (
-        ("save_pretrained", SAVED, places.written),
-        ("from_pretrained", LOADED, places.read),
-    ):
-        for parameter in parameters:
-            with suppress(LookupError, TypeError, ValueError):  # a class may take other arguments, and still be made
-                reroute(kind, name, parameter, place)
+    for name, parameter, place in METHODS:
+        with suppress(LookupError, TypeError, ValueError):  # a class may take other arguments, and still be made
+            reroute(kind, name, parameter, getattr(places, place))

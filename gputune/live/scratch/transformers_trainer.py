@@ -1,11 +1,10 @@
 """The Trainer of transformers: its folder and all that it writes, deletes and finds there."""
 
-import functools
+from functools import partial
 from types import ModuleType
 from typing import Any
 
-from ._places import Places
-from ._rerouting import Paths, replace, reroute, reroute_all
+from ._rerouting import Paths, Places, reroute, wrap
 
 TRAINER, UTILS, ARGUMENTS = "transformers.trainer", "transformers.trainer_utils", "transformers.training_args"
 PATHS: Paths = {
@@ -22,34 +21,26 @@ PATHS: Paths = {
         ("TrainerState.load_from_json", "json_path", "read"),
     ],
 }
-MODULES = tuple(PATHS)
 
 
 def redirect(module: ModuleType, places: Places) -> None:
-    reroute_all(module, module.__name__, PATHS, places)
     if module.__name__ == ARGUMENTS:
-        _redirect_arguments(module.TrainingArguments, places)
+        wrap(module.TrainingArguments, "__post_init__", partial(_post_init, places))
     elif module.__name__ == UTILS:
-        _find_users_checkpoints(module, places)
+        wrap(module, "get_last_checkpoint", partial(_last_checkpoint, places))
     elif module.__name__ == TRAINER:
         # The program may have changed its arguments since they were made.
-        reroute(module, "Trainer.__init__", "args", functools.partial(_redirected, places=places))
-        replace(module.Trainer, "push_to_hub", _push_nothing(module.Trainer.push_to_hub))
-        _redirect_folder(module.Trainer, places)
+        reroute(module, "Trainer.__init__", "args", partial(_redirected, places))
+        wrap(module.Trainer, "push_to_hub", _push_nothing)
+        wrap(module.Trainer, "_get_output_dir", partial(_output_folder, places))
 
 
-def _redirect_arguments(kind: Any, places: Places) -> None:
-    original = kind.__post_init__
-
-    @functools.wraps(original)
-    def post_init(self: Any) -> None:
-        original(self)
-        _redirected(self, places)
-
-    replace(kind, "__post_init__", post_init)
+def _post_init(places: Places, original: Any, self: Any) -> None:
+    original(self)
+    _redirected(places, self)
 
 
-def _redirected(arguments: Any, places: Places) -> Any:
+def _redirected(places: Places, arguments: Any) -> Any:
     for name in ("output_dir", "logging_dir"):
         if getattr(arguments, name, None):
             setattr(arguments, name, places.folder(getattr(arguments, name)))
@@ -58,41 +49,23 @@ def _redirected(arguments: Any, places: Places) -> Any:
     return arguments
 
 
-def _redirect_folder(kind: Any, places: Places) -> None:
+def _output_folder(places: Places, original: Any, self: Any, *inputs: Any, **named: Any) -> Any:
     """Everything of a checkpoint is written below this, also where the arguments were changed after all."""
-    original = kind._get_output_dir
-
-    @functools.wraps(original)
-    def folder(self: Any, *inputs: Any, **named: Any) -> Any:
-        return places.written(original(self, *inputs, **named))
-
-    replace(kind, "_get_output_dir", folder)
+    return places.written(original(self, *inputs, **named))
 
 
-def _push_nothing(original: Any) -> Any:
+def _push_nothing(original: Any, self: Any, *inputs: Any, **named: Any) -> None:
     """A model of a run that was cut short must not take the place of the user's on the Hub."""
 
-    @functools.wraps(original)
-    def push_to_hub(self: Any, *inputs: Any, **named: Any) -> None:
-        return None
 
-    return push_to_hub
-
-
-def _find_users_checkpoints(module: ModuleType, places: Places) -> None:
+def _last_checkpoint(places: Places, original: Any, folder: Any) -> Any:
     """A training that goes on from the user's last checkpoint finds it, where it has written none itself."""
-    original = module.get_last_checkpoint
-
-    @functools.wraps(original)
-    def get_last_checkpoint(folder: Any) -> Any:
-        ours, users = places.both(folder)
-        try:
-            found = original(ours)
-        except FileNotFoundError:
-            return original(users)
-        try:
-            return found or original(users)
-        except FileNotFoundError:
-            return None
-
-    replace(module, "get_last_checkpoint", get_last_checkpoint)
+    ours, users = places.both(folder)
+    try:
+        found = original(ours)
+    except FileNotFoundError:
+        return original(users)
+    try:
+        return found or original(users)
+    except FileNotFoundError:
+        return None

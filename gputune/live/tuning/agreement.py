@@ -8,22 +8,17 @@ A mask's constant, or a few elements far larger than all others, would hide in a
 elements far beyond the typical ones of those that differ are compared by themselves.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...knobs._outputs import tensors
+from ..advice import Values
 from ..call import rewinder
+from ..installer import Installer
 from ..orders import OutputsCompared
-
-if TYPE_CHECKING:
-    from ..advice import Values
-    from ..installer import Installer
-    from ..root import Root
-
+from ..root import Root
 
 MOST = 1 << 22
 """So many elements of an output are looked at, from its first row on: 4 million, which take 16 MB."""
@@ -34,9 +29,7 @@ CLEAR = 4.0
 
 
 def rows(tensor: Any) -> Any:
-    """The first elements of an output, in rows of the last dimension: floating-point numbers in FP32, complex ones as
-    pairs of these, and whole numbers as they are.
-    """
+    """The first elements, in rows of the last dimension: floats in FP32, complex as pairs, integers as they are."""
     import torch
 
     tensor = torch.view_as_real(tensor.detach().resolve_conj()) if tensor.is_complex() else tensor.detach()
@@ -46,9 +39,7 @@ def rows(tensor: Any) -> Any:
 
 
 def compared(one: Any, other: Any, explained: float) -> OutputsCompared:
-    """How close another output is to one in FP32, as `rows` gives both. `explained` is the relative error that the
-    other's precision explains.
-    """
+    """How close an output is to one in FP32, as `rows` gives both. Its precision explains the error `explained`."""
     if not one.is_floating_point():
         return OutputsCompared(labels=one.numel(), same_labels=int((one == other).sum()))
     finite = bool((other.isfinite() | ~one.isfinite()).all())
@@ -77,13 +68,8 @@ def _leading(one: Any, other: Any, lead: Any) -> tuple[int, int]:
     return int(clear.sum()), int((clear & (one.argmax(-1) == other.argmax(-1))).sum())
 
 
-SUMS = ("rows", "agreeing", "labels", "same_labels")
-
-
 class Agreement:
-    """The calls of all models between `start` and `stop`. `explained` is the relative error that the precision of the
-    settings explains.
-    """
+    """The calls of all models between `start` and `stop`."""
 
     def __init__(self, installer: Installer, values: Values, explained: float) -> None:
         self._installer, self._values, self._explained = installer, values, explained
@@ -156,7 +142,7 @@ class Agreement:
             found["error"] = max(found["error"], close.error)
             found["finite"] &= close.finite
             found["spread"] = max(found["spread"], compared(one, second, self._explained).error)
-            for name in SUMS:
+            for name in ("rows", "agreeing", "labels", "same_labels"):
                 found[name] += getattr(close, name)
         found["calls"] += bool(plain)
 

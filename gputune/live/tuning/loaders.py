@@ -5,8 +5,6 @@ it. Workers of those that are not asked are stopped meanwhile (SIGSTOP), so that
 timed.
 """
 
-from __future__ import annotations
-
 import copy
 import os
 import signal

@@ -2,11 +2,8 @@
 the program trains nothing, its calls are the steps, and outputs are compared in this run, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ...knobs.compile import graphs
 from .. import orders
@@ -16,10 +13,8 @@ from ..installer import Installer
 from ..models import has_images, key
 from ..root import Root, found_roots
 from .agreement import Agreement
+from .run import Run
 from .timing import Clock, Trace
-
-if TYPE_CHECKING:
-    from .run import Run
 
 TRACES = 2
 """So many traces show whether the GPU works as long for one step as for another."""

@@ -3,8 +3,6 @@
 Whatever goes wrong in here ends the process, since nothing that it would measure afterwards is worth anything.
 """
 
-from __future__ import annotations
-
 import importlib
 import logging
 import multiprocessing
@@ -32,14 +30,10 @@ class Channel:
 
     def __init__(self, path: str) -> None:
         """Raises OSError where nobody listens."""
-        self._pid = os.getpid()
+        self.pid = os.getpid()
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.connect(path)
         self._lines = self._socket.makefile("rb")
-
-    @property
-    def ours(self) -> bool:
-        return os.getpid() == self._pid
 
     def send(self, message: Message) -> None:
         """Raises Lost."""
@@ -60,10 +54,10 @@ class Channel:
         return order
 
 
-def end(code: int = 0) -> NoReturn:
-    """Exit without running any handler of the program's."""
+def end() -> NoReturn:
+    """Exit with 1, without running any handler of the program's."""
     quiesce()
-    os._exit(code)
+    os._exit(1)
 
 
 def quiesce() -> None:
@@ -98,18 +92,17 @@ def _number(name: str, otherwise: int) -> int:
 
 WORK = {"measure": "measuring", "guard": "recording", "time": "timing"}
 """The module whose `work` says what a process does in each role: a generator of how many iterations to let pass before
-it goes on."""
+it goes on, which never ends by itself."""
 
 
 class Run:
     def __init__(self, assignment: Assignment, device: str) -> None:
         self.assignment = assignment
         self.device = device
-        """The type of device that the program is tuned for."""
         self.loaders = Loaders()
         self.iterations = Iterations(self._ended, self._suspected, self._mistaken, trains=assignment.trains)
         self._channel: Channel | None = None
-        self._work: Iterator[int] | None = None
+        self._work: Iterator[int] = iter(())
         self._left = 1
 
     def start(self) -> None:
@@ -117,70 +110,56 @@ class Run:
         self.iterations.start()
         module = importlib.import_module(f".{WORK[self.assignment.role]}", __package__)
         self._work = module.work(self)
-        self._left = self._next()
+        self._left = next(self._work)
 
     def send(self, message: Message) -> None:
         """Raises Lost."""
         if self._channel is None:
+            import torch
+
+            version = str(torch.__version__)
             self._channel = Channel(self.assignment.socket)
-            self._channel.send(self._hello())
+            self._channel.send(Hello(pid=os.getpid(), entry=entry(), torch=version, device=self.device, **place()))
             self._follow_exceptions()
         self._channel.send(message)
 
     def receive(self) -> AnyOrder:
-        """The next order; ends the process where that is the order. Raises Lost."""
+        """The next order. Where that is to end, flush, say so, and end when all ranks have done so. Raises Lost."""
         assert self._channel is not None
         order = self._channel.receive()
         if isinstance(order, End):
-            self.leave()
+            quiesce()
+            self.send(Done())
+            self._channel.receive()
+            os._exit(0)
         return order
-
-    def leave(self) -> NoReturn:
-        """Flush, say so, and end when all ranks have done the same."""
-        quiesce()
-        self.send(Done())
-        assert self._channel is not None
-        self._channel.receive()
-        os._exit(0)
 
     def raised(self, error: BaseException) -> None:
         """Tell of an exception, and end: a failed step is never repeated."""
         text = " ".join(str(error).split())[:300]
         is_out_of_memory = type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError)
         self.send(Raised(text=f"{type(error).__name__}: {text}", out_of_memory=is_out_of_memory))
-        end(1)
+        end()
 
     def _suspected(self) -> None:
-        """It has an optimizer, and calls its models without gradients: whether it trains, its end will show."""
         with suppress(Lost):
             self.send(OnlyCalls())
 
     def _mistaken(self) -> None:
-        """An optimizer steps after calls without gradients that were taken for the program's steps."""
         with suppress(Lost):
             self.send(Trains())
-        end(1)
+        end()
 
     def _ended(self) -> None:
         self._left -= 1
         if self._left > 0:
             return
         try:
-            self._left = self._next()
+            self._left = next(self._work)
         except Lost:
-            end(1)
+            end()
         except Exception as error:
             self.raised(error)
-
-    def _next(self) -> int:
-        """How many iterations are to pass now. The work never ends by itself."""
-        assert self._work is not None
-        return next(self._work)
-
-    def _hello(self) -> Hello:
-        import torch
-
-        return Hello(pid=os.getpid(), entry=entry(), torch=str(torch.__version__), device=self.device, **place())
 
     def _follow_exceptions(self) -> None:
         """Tell of an exception that ends the program, whose own words go where they always do."""
@@ -188,7 +167,7 @@ class Run:
 
         def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
             original(kind, error, trace)
-            if self._channel is not None and self._channel.ours:
+            if self._channel is not None and self._channel.pid == os.getpid():
                 self.raised(error)
 
         sys.excepthook = hook

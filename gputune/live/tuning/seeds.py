@@ -9,8 +9,6 @@ order of samples as a rule, is then the same in all runs. A DataLoader's workers
 generator of its own, are seeded from torch's state and follow it.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import random
@@ -29,9 +27,7 @@ APART = 7919
 
 
 def shift(by: int) -> patches.Undo:
-    """Shift all seeds of this process by so much, right after `import torch`. With 0 each stays what it is. Returns a
-    function that undoes it.
-    """
+    """Shift all seeds of this process, right after `import torch`. With 0 each stays what it is."""
     import torch
 
     torch.manual_seed(UNSEEDED + by)

@@ -4,8 +4,6 @@ The host may be ahead of a GPU. A clock that waited for the GPU before and after
 was ahead, and so tell against whatever the host limits, the more the shorter the block.
 """
 
-from __future__ import annotations
-
 import atexit
 import gc
 import os
@@ -13,12 +11,10 @@ import time
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..orders import BlockTimed, Done, Passed, TimeBlock
-
-if TYPE_CHECKING:
-    from .run import Run
+from .run import Run
 
 
 class Clock:
@@ -112,9 +108,7 @@ class Trace:
 
 
 def seconds(events: Iterable[Any]) -> float | None:
-    """How long the GPU's own events took, of torch's `FunctionEvent`s; None where the first of them were lost, or all.
-    Ranges that the program named are none of its work.
-    """
+    """How long the GPU worked, by torch's `FunctionEvent`s; None where the first of its events were lost, or all."""
     own = [one for one in events if one.device_type.name == "CUDA" and not getattr(one, "is_user_annotation", False)]
     works = [one for one in own if FIRST not in one.name and not one.name.startswith(NO_WORK)]
     if len(works) == len(own):
@@ -123,9 +117,7 @@ def seconds(events: Iterable[Any]) -> float | None:
 
 
 def program_traces() -> bool:
-    """Whether the program has a profiler of its own, which may start at any of its steps: torch bears one at a time,
-    and a second one cancels the first or raises.
-    """
+    """Whether the program has a profiler, which may start at any of its steps: a second one cancels it or raises."""
     import torch
 
     enabled: Any = torch.autograd._profiler_enabled

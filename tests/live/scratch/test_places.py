@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gputune.live.scratch._places import Places
+from gputune.live.scratch._rerouting import Places
 
 
 @pytest.fixture

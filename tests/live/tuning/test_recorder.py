@@ -12,8 +12,7 @@ from hands_on import mlp, unfollowed
 from torch import nn
 
 from gputune.live.iterations import Iterations
-from gputune.live.tuning.observations import CHUNK, SIZE, Shadow, sketch
-from gputune.live.tuning.recording import PATIENCE, Recorder
+from gputune.live.tuning.recording import CHUNK, PATIENCE, SIZE, Recorder, Shadow, sketch
 
 SCALER = torch.amp.GradScaler("cpu", init_scale=1024.0)
 
