@@ -1,4 +1,4 @@
-"""The settings that may be put into a program's models: the part of GPUTUNE_APPLY that needs hands in the process."""
+"""The settings that may be turned on in a program's models and DataLoaders: a part of GPUTUNE_APPLY."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Loading:
     choices: Values
     """The values of the DataLoader's settings, by setting."""
     measured: Mapping[str, Any] = field(default_factory=dict)
-    """The fields of `live.loading.Measured`."""
+    """The fields of `live.loading.MeasuredLoading`."""
     deterministic: bool = False
     """Only where the samples were seen to draw no random numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tuned:
+class TunedProgram:
     """The settings tuned for one program, by the keys of its models."""
 
     entry: str
@@ -61,7 +61,7 @@ class Advice:
     general: Values = field(default_factory=dict)
     """For a model of no known kind."""
     families: Mapping[str, Values] = field(default_factory=dict)
-    programs: tuple[Tuned, ...] = ()
+    programs: tuple[TunedProgram, ...] = ()
     loading: Loading | None = None
     """For the DataLoaders of any program."""
     quiet: bool = False
@@ -77,7 +77,7 @@ class Advice:
     def tuned_as(self, entry: str) -> bool:
         return any(program.entry == entry for program in self.programs)
 
-    def program(self, models: Sequence[tuple[str, str]], *, trains: bool = True) -> Tuned | None:
+    def program(self, models: Sequence[tuple[str, str]], *, trains: bool = True) -> TunedProgram | None:
         """The tuned program whose models are all among these; of several, the one with most models."""
         same = (one for one in self.programs if one.trains == trains)
         fitting = [one for one in same if one.models and set(one.models) <= set(models)]
@@ -109,11 +109,11 @@ class Advice:
         return cls(**{**data, **changed, "loading": _loading(data)})
 
 
-def _tuned(data: Mapping[str, Any]) -> Tuned:
+def _tuned(data: Mapping[str, Any]) -> TunedProgram:
     models = tuple((str(name), str(digest)) for name, digest in data["models"])
     shapes = tuple(tuple(map(int, shape)) for shape in data.get("shapes", ()))
     changed = {"models": models, "shapes": shapes, "settings": dict(data["settings"])}
-    return Tuned(**{**data, **changed, "loading": _loading(data)})
+    return TunedProgram(**{**data, **changed, "loading": _loading(data)})
 
 
 def _loading(data: Mapping[str, Any]) -> Loading | None:

@@ -37,25 +37,25 @@ FAULTS = (RuntimeError, TypeError, ValueError, AssertionError, LookupError)
 """The exceptions that torch, and a program's own checks, raise for a wrong dtype or layout. An exception derived
 from Exception itself is a program's signal to itself."""
 REWOUND = 2
-"""After as many calls with the same things put in, random states are no longer kept for a repetition."""
+"""After as many calls with the same settings, random states are no longer kept for a repetition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspect:
-    """Something that was put in, and may make a call fail."""
+    """A setting that is on, and may make a call fail."""
 
-    take_out: Callable[[], object]
-    put_back: Callable[[], object]
+    turn_off: Callable[[], object]
+    turn_on: Callable[[], object]
     failed: Callable[[Exception], None]
-    """Called with the exception that it raised, once it is out for good."""
+    """Called with the exception that it raised, once it is off for good."""
 
 
 class Call:
     """Calls a model in mixed precision, compiled, in inference mode, or several of these, wherever gradients are on, or
     off in a program that trains nothing; otherwise as it was.
 
-    Where a call fails, it is repeated without the suspects. If it fails again, the exception is the program's own, and
-    they are put back. Else each of them is put back for a call of its own, which shows whether it was the cause.
+    If a call fails, it is repeated without the suspects. If it fails again, the exception is the program's own, and
+    they are turned on again. Otherwise each is turned on for a call of its own, which shows whether it was the cause.
     """
 
     def __init__(self, model: Any, device: str) -> None:
@@ -74,7 +74,7 @@ class Call:
         """Makes the call that it is given, and returns what is to be returned."""
         self._suspects: list[Suspect] = []
         self._outside: list[Suspect] = []
-        """Suspects that were taken out, to be put back one for each call."""
+        """Suspects that are off, to be turned on one for each call."""
         self._rewound = REWOUND
         self.raised: Callable[[Exception], None] | None = None
         """Called with what a call raises, before the program sees it. Only in a program that is being tuned."""
@@ -85,8 +85,8 @@ class Call:
         self._suspects.append(one)
         self._rewound = REWOUND
 
-    def acquit(self) -> None:
-        """Suspect nothing any more, where the owner of the settings takes them out."""
+    def clear(self) -> None:
+        """Suspect nothing any more, as the owner of the settings turns them off."""
         self._suspects, self._outside = [], []
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
@@ -99,7 +99,7 @@ class Call:
         if self.instead:
             return self.instead(inputs, named)
         if self._suspects or self._outside:
-            return self._guarded(call, inputs, named)
+            return self._protected(call, inputs, named)
         try:
             return self._run(call, inputs, named)
         except Exception as error:
@@ -131,10 +131,10 @@ class Call:
             output = call(*inputs, **named)
         return restored(output, self.dtype, self.channels_last)
 
-    def _guarded(self, call: Any, inputs: Any, named: Any) -> Any:
+    def _protected(self, call: Any, inputs: Any, named: Any) -> Any:
         import torch
 
-        trial = self._next_trial()
+        suspected = self._suspected()
         rewind = rewinder(self._model(), self.device) if self._rewound else None
         self._rewound = max(0, self._rewound - 1)
         try:
@@ -146,27 +146,27 @@ class Call:
         # Out of the except clause, so that an exception of the program's own shows no other one before it.
         if rewind is not None:
             rewind()
-        for one in trial:
-            one.take_out()
+        for one in suspected:
+            one.turn_off()
         try:
             output = self._run(call, inputs, named)
         except BaseException:
-            for one in trial:
-                one.put_back()
+            for one in suspected:
+                one.turn_on()
             raise
-        self._suspects = [one for one in self._suspects if one not in trial]
-        if len(trial) == 1:
-            trial[0].failed(fault)
+        self._suspects = [one for one in self._suspects if one not in suspected]
+        if len(suspected) == 1:
+            suspected[0].failed(fault)
         else:
-            self._outside += trial
+            self._outside += suspected
         return output
 
-    def _next_trial(self) -> list[Suspect]:
-        """The settings to take out if this call fails: all that are put in, or the one put back for this call."""
+    def _suspected(self) -> list[Suspect]:
+        """The settings to turn off if this call fails: all that are on, or the one that is turned on for this call."""
         if not self._outside:
             return list(self._suspects)
         one = self._outside.pop(0)
-        one.put_back()
+        one.turn_on()
         self.suspect(one)
         return [one]
 

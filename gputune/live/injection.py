@@ -16,7 +16,7 @@ from typing import Any
 
 from .. import knobs
 from . import observer
-from .advice import Advice, Tuned, Values, entry
+from .advice import Advice, TunedProgram, Values, entry
 from .applied import Applied, Reason, Why
 from .finding import ModelFinder, Seen
 from .flags import failed
@@ -48,7 +48,7 @@ class Injection(observer.Follower):
         """What is turned on in a program that may be inference-only."""
         self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._awaited: weakref.ref[Any] | None = None
-        self._tuned: Tuned | None = None
+        self._tuned: TunedProgram | None = None
         self._done: weakref.WeakSet[Any] = weakref.WeakSet()
         self._converted: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -213,7 +213,7 @@ class Injection(observer.Follower):
         self._outcome.replace(failed(name, why))
         self._say(f"{name} was taken out again: {why}")
 
-    def _report(self, roots: list[Root], tuned: Tuned | None) -> None:
+    def _report(self, roots: list[Root], tuned: TunedProgram | None) -> None:
         if not self.advice.quiet and _speaks():
             self._say(line(self.rows, roots, tuned))
 

@@ -95,7 +95,7 @@ class Installer:
         roots, put = self._able.get(name, []), value
         try:
             for root in roots:
-                put = self._put_in(root, name, value)
+                put = self._turn_on_in(root, name, value)
         except Exception as error:
             return self._failed(name, error)
         if self._guarded and knobs.load(name).IN_CALLS:
@@ -111,24 +111,24 @@ class Installer:
             self._set_flag(name, self._before[name])
         for root in self._able.get(name, ()):
             if self._guarded:
-                root.call.acquit()
-            self._take_out(root, name)
+                root.call.clear()
+            self._turn_off_in(root, name)
 
-    def _put_in(self, root: Root, name: str, value: Value) -> Value:
+    def _turn_on_in(self, root: Root, name: str, value: Value) -> Value:
         with usual_mode():
             put = knobs.load(name).turn_on(root, value)
         root.claim()
         return put
 
-    def _take_out(self, root: Root, name: str) -> None:
+    def _turn_off_in(self, root: Root, name: str) -> None:
         with usual_mode():
             knobs.load(name).turn_off(root)
 
     def _suspect(self, root: Root, name: str, value: Value) -> None:
         root.call.suspect(
             Suspect(
-                take_out=lambda: self._take_out(root, name),
-                put_back=lambda: self._put_in(root, name, value),
+                turn_off=lambda: self._turn_off_in(root, name),
+                turn_on=lambda: self._turn_on_in(root, name, value),
                 failed=lambda error: root.failed(name, f"its call failed with it: {error_text(error)}"),
             )
         )

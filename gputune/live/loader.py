@@ -15,7 +15,7 @@ from ..resources.sample_kind import draws_random_numbers, loads_in_child
 from . import patches
 from .advice import Advice, Loading, entry
 from .applied import Applied, Reason, Why
-from .loading import AHEAD, WORKERS, Load, Measured, arguments, fitted, for_dataset, start_method
+from .loading import AHEAD, WORKERS, Load, MeasuredLoading, arguments, fitted, for_dataset, start_method
 from .outcome import left
 
 PIN = "dataloader_pin_memory"
@@ -39,7 +39,7 @@ def _extra(given: Mapping[str, Any], loading: Loading, files: Files, note: Calla
     if row := obstacle(given, loading):
         note(row)
         return {}
-    choices, measured = loading.choices, Measured(**loading.measured)
+    choices, measured = loading.choices, MeasuredLoading(**loading.measured)
     load = for_dataset(Load.of(choices.get(WORKERS), choices.get(AHEAD)), measured, given.get("dataset"))
     if load.workers:
         load = fitted(load, measured, room(files))

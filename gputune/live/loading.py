@@ -23,7 +23,7 @@ MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MeasuredLoading:
     """The parts of a profile that decide how its choices carry over to another process or dataset."""
 
     cpu_budget: int | None = None
@@ -69,7 +69,7 @@ class Load:
         return {setting: getattr(self, field) for setting, field in _FIELDS.items()}
 
 
-def for_dataset(load: Load, measured: Measured, dataset: Any) -> Load:
+def for_dataset(load: Load, measured: MeasuredLoading, dataset: Any) -> Load:
     """The load for this dataset: as measured with it, else as was best for synthetic samples of its kind, if known."""
     size = length(dataset)
     if size is not None and size < 2:
@@ -85,7 +85,7 @@ def for_dataset(load: Load, measured: Measured, dataset: Any) -> Load:
     )
 
 
-def fitted(load: Load, measured: Measured, room: Room) -> Load:
+def fitted(load: Load, measured: MeasuredLoading, room: Room) -> Load:
     """The load limited to this process's CPUs, and to its shared memory if the size of a batch was measured."""
     if not room.temporary:
         return load.changed(WORKERS, 0, "workers need a folder for temporary files (TMPDIR), and none is available")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from .. import knobs
 from ..knobs import Value
-from .advice import Tuned
+from .advice import TunedProgram
 from .applied import Applied, Reason, Why, is_one
 from .models import has_images
 from .root import Root
@@ -76,7 +76,7 @@ def _merged(before: Applied, row: Applied) -> Applied:
     )
 
 
-def line(rows: Mapping[str, Applied], roots: Sequence[Root], tuned: Tuned | None) -> str:
+def line(rows: Mapping[str, Applied], roots: Sequence[Root], tuned: TunedProgram | None) -> str:
     """Return a line that says which settings were applied to the program's models, which were not and why, and how this
     run differs from the one that was tuned.
     """
@@ -101,7 +101,7 @@ def _put(row: Applied) -> str:
     return f"{said} ({'; '.join(others)})" if others else said
 
 
-def _differences(roots: Sequence[Root], tuned: Tuned | None) -> list[str]:
+def _differences(roots: Sequence[Root], tuned: TunedProgram | None) -> list[str]:
     if tuned is None:
         return []
     ranks = int(os.environ.get("WORLD_SIZE") or 1)

@@ -1,4 +1,4 @@
-"""One model of a program into which hands may put something, and why a model is left alone."""
+"""One model of a program in which settings may be turned on, and why a model is left alone."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -71,7 +71,7 @@ class Root:
                 call.gradients = self.gradients
 
     def left_alone(self) -> str | None:
-        """Why no hand may touch this model; None where hands may."""
+        """Why no setting may be turned on in this model; None if settings may."""
         return self._wrapper() or self._optimizer() or self._parameters()
 
     def _wrapper(self) -> str | None:

@@ -12,9 +12,9 @@ from gputune import knobs
 from gputune.advice import Choice
 from gputune.advice.dataloader_workers import bench_of
 from gputune.knobs import LEVELS, Numerics, Value
-from gputune.live.advice import Advice, Loading, Tuned
+from gputune.live.advice import Advice, Loading, TunedProgram
 from gputune.live.loader import SETTINGS as LOADERS
-from gputune.live.loading import SAMPLES, WORKERS, Measured
+from gputune.live.loading import SAMPLES, WORKERS, MeasuredLoading
 from gputune.live.models import FAMILIES
 from gputune.profile import Fingerprint, Profile, Program
 from gputune.runtime.deciding import Terms
@@ -91,7 +91,7 @@ def _fits(name: str, value: Value, there: Fingerprint, here: Fingerprint, terms:
     )
 
 
-def _programs(profile: Profile, here: Fingerprint, terms: Terms) -> tuple[Tuned, ...]:
+def _programs(profile: Profile, here: Fingerprint, terms: Terms) -> tuple[TunedProgram, ...]:
     """Return the tuned programs, the newest first, since the payload may not hold all. Those of which nothing may be
     put in are there where others' choices would be put in instead: torch's defaults were measured to be best for them.
     """
@@ -100,7 +100,7 @@ def _programs(profile: Profile, here: Fingerprint, terms: Terms) -> tuple[Tuned,
     return tuple(one for one in tuned if one.settings or one.loading or puts_families(terms))
 
 
-def _tuned(profile: Profile, program: Program, here: Fingerprint, terms: Terms) -> Tuned:
+def _tuned(profile: Profile, program: Program, here: Fingerprint, terms: Terms) -> TunedProgram:
     level = _mixed(terms)
     there = program.fingerprint
     values = {
@@ -109,7 +109,7 @@ def _tuned(profile: Profile, program: Program, here: Fingerprint, terms: Terms) 
     choices = {name: value for name, value in values.items() if name in LOADERS}
     put_in = {name: value for name, value in values.items() if _is_put_into_models(name)}
     measured = {"cpu_budget": there.cpu_budget, "own_dataset": True}
-    return Tuned(
+    return TunedProgram(
         entry=program.entry,
         models=tuple((model.class_name, model.digest) for model in program.models),
         settings={**_set_back(profile, program, here, terms), **put_in},
@@ -189,14 +189,14 @@ def _load(choices: Values, measured: Mapping[str, Any], terms: Terms) -> Loading
     return Loading(choices=choices, measured=measured, deterministic=terms.numerics == "exact")
 
 
-def measured_loading(profile: Profile) -> Measured:
+def measured_loading(profile: Profile) -> MeasuredLoading:
     """The measurements with which `Tuning.dataloader_kwargs` adapts choices to another process and dataset."""
     own = [row for row in profile.measurements if row.bench == "dataset"]
     general = profile.settings[WORKERS].value if WORKERS in profile.settings else None
     cpus = profile.fingerprint.cpu_budget
     # With a training step to feed, or so many workers that they must have waited, more CPUs would not help.
     fed = any("step_ms" in row.params for row in own) or (isinstance(general, int) and cpus and general > 2 * cpus)
-    return Measured(
+    return MeasuredLoading(
         cpu_budget=cpus,
         workers_by_kind={
             kind: value

@@ -15,7 +15,7 @@ from gputune.knobs.channels_last import has_volumes
 from gputune.knobs.compile import compile_in_place
 from gputune.live import flags
 from gputune.live.applied import Applied
-from gputune.live.loading import AHEAD, WORKERS, Load, Measured, arguments, fitted, for_dataset
+from gputune.live.loading import AHEAD, WORKERS, Load, MeasuredLoading, arguments, fitted, for_dataset
 from gputune.live.models import family, has_images
 from gputune.profile import Profile, load
 from gputune.resources.room import room
@@ -44,12 +44,12 @@ class Tuning:
         choices: Mapping[str, Value],
         families: Mapping[str, Mapping[str, Value]] | None = None,
         applied: Sequence[Applied] = (),
-        measured: Measured | None = None,
+        measured: MeasuredLoading | None = None,
     ) -> None:
         self._choices = choices
         self._families = families or {}
         self._rows = tuple(applied)
-        self._measured = measured or Measured()
+        self._measured = measured or MeasuredLoading()
         self._used: dict[str, Value] = {}
         self._failed: dict[str, str] = {}
         self._load = Load()

@@ -11,8 +11,7 @@ from gputune.facts.busy import is_busy
 from gputune.host import Host
 from gputune.host.kept import temporary_folder
 from gputune.knobs import Numerics
-from gputune.live.advice import Advice, Loading
-from gputune.live.advice import Tuned as ProgramSettings
+from gputune.live.advice import Advice, Loading, TunedProgram
 from gputune.live.loading import WORKERS
 from gputune.measurement import BY_FAR, Comparison
 from gputune.probing.plan import device_of
@@ -149,7 +148,7 @@ class _Tune:
     def _advice(self, measured: SearchResult, combination: Combination) -> Advice:
         workers = combination.workers
         of_this_machine = {"cpu_budget": self._machine.cpu.budget, "own_dataset": True}
-        program = ProgramSettings(
+        program = TunedProgram(
             entry=measured.hello.entry,
             models=tuple((one.class_name, one.digest) for one in measured.found.models),
             settings=combination.minus(WORKERS).values,

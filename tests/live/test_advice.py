@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputune.live.advice import Advice, Loading, Tuned
+from gputune.live.advice import Advice, Loading, TunedProgram
 
 NAMES = st.sampled_from(["amp_dtype", "channels_last", "compile", "fused_optimizer"])
 VALUES = st.dictionaries(NAMES, st.one_of(st.booleans(), st.integers(0, 9), st.sampled_from(["bfloat16"]), st.none()))
@@ -21,7 +21,7 @@ LOADINGS = st.one_of(
     ),
 )
 PROGRAMS = st.builds(
-    Tuned,
+    TunedProgram,
     entry=st.text(min_size=1, max_size=8),
     models=st.lists(st.tuples(st.text(max_size=8), st.text("0f", min_size=16, max_size=16)), max_size=3).map(tuple),
     settings=VALUES,
@@ -46,9 +46,9 @@ def test_it_is_the_same_after_a_journey_as_json(advice: Advice) -> None:
     assert Advice.from_plain(json.loads(json.dumps(advice.plain))) == advice
 
 
-def tuned(entry: str, *models: str, loading: Loading | None = None, **settings: Any) -> Tuned:
+def tuned(entry: str, *models: str, loading: Loading | None = None, **settings: Any) -> TunedProgram:
     keys = tuple((model, "0" * 16) for model in models)
-    return Tuned(entry=entry, models=keys, settings=settings, loading=loading)
+    return TunedProgram(entry=entry, models=keys, settings=settings, loading=loading)
 
 
 def keys(*models: str) -> list[tuple[str, str]]:

@@ -123,8 +123,8 @@ class TestSuspects:
         inside = list(names)
         for name in names:
             one = Suspect(
-                take_out=lambda name=name: inside.remove(name),
-                put_back=lambda name=name: inside.append(name),
+                turn_off=lambda name=name: inside.remove(name),
+                turn_on=lambda name=name: inside.append(name),
                 failed=lambda error, name=name: inside.append(f"-{name}"),
             )
             call_of(model, "cpu").suspect(one)

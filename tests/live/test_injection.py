@@ -10,7 +10,7 @@ import torch
 from hands_on import convnet, mlp, unfollowed
 from torch import nn
 
-from gputune.live.advice import Advice, Tuned
+from gputune.live.advice import Advice, TunedProgram
 from gputune.live.applied import Applied
 from gputune.live.call import PLACE
 from gputune.live.finding import PATIENCE
@@ -146,9 +146,9 @@ class TestWhat:
         assert not unrelated.param_groups[0]["fused"]
 
 
-def program(*models: Any, trains: bool = True, **values: Any) -> Tuned:
+def program(*models: Any, trains: bool = True, **values: Any) -> TunedProgram:
     keys = tuple((found.class_name, found.digest) for found in map(key, models))
-    return Tuned(entry="train.py", models=keys, settings=values, trains=trains)
+    return TunedProgram(entry="train.py", models=keys, settings=values, trains=trains)
 
 
 class TestTuned:
@@ -209,7 +209,7 @@ class TestTuned:
         assert session.said[0].endswith("; tuned with 1 ranks, and these are 4") is told
 
 
-def answering(*models: Any, **values: Any) -> Tuned:
+def answering(*models: Any, **values: Any) -> TunedProgram:
     return program(*models, trains=False, **values)
 
 

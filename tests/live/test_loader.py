@@ -14,7 +14,7 @@ from recorded import RecordedHost
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from gputune.live import loader
-from gputune.live.advice import Advice, Loading, Tuned, entry
+from gputune.live.advice import Advice, Loading, TunedProgram, entry
 from gputune.live.applied import Applied
 
 CHOICES = {"dataloader_workers": 2, "dataloader_prefetch_factor": 4, "dataloader_pin_memory": True}
@@ -206,7 +206,7 @@ def test_nothing_is_patched_where_there_is_nothing_to_give() -> None:
 
 
 def test_a_script_that_was_tuned_gets_its_own(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = Tuned(entry="train.py", models=(), settings={}, loading=Loading(choices={"dataloader_workers": 1}))
+    own = TunedProgram(entry="train.py", models=(), settings={}, loading=Loading(choices={"dataloader_workers": 1}))
     session = start({})  # for the fixture's patches
     loader.follow_loaders(Advice(device="cpu", programs=(own,)), FILES, session.note)
     for script, workers in (("train.py", 1), ("other.py", 0)):

@@ -14,7 +14,7 @@ from trees import CGROUP
 from gputune.knobs.dataloader_prefetch_factor import HELD, PREFETCH
 from gputune.knobs.dataloader_workers import LIMITS
 from gputune.live import loading
-from gputune.live.loading import Load, Measured, arguments, fitted, fitting, for_dataset, scaled
+from gputune.live.loading import Load, MeasuredLoading, arguments, fitted, fitting, for_dataset, scaled
 from gputune.measurement import Measurement
 from gputune.resources.room import Room, room
 from gputune.runtime.advising import measured_loading
@@ -28,7 +28,7 @@ def batch_bytes(*sizes: float) -> Measurement:
 
 WORKERS_NAME = "dataloader_workers"
 LOADED = row("dataset", "throughput", 1.0, kind="dataset", workers=4, batch=8)
-BY_KIND = Measured(workers_by_kind={"memory": 0, "waiting": 32})
+BY_KIND = MeasuredLoading(workers_by_kind={"memory": 0, "waiting": 32})
 
 
 def notes(load: Load) -> dict[str, str]:
@@ -39,20 +39,20 @@ class TestMeasured:
     @pytest.mark.parametrize(
         ("given", "expected"),
         [
-            ({}, Measured(cpu_budget=16)),
+            ({}, MeasuredLoading(cpu_budget=16)),
             (
                 {"measurements": (batch_bytes(1e6, 3e6), batch_bytes(2e6), row("matmul_peak", "burst", 1.0))},
-                Measured(cpu_budget=16, batch_bytes=3_000_000),
+                MeasuredLoading(cpu_budget=16, batch_bytes=3_000_000),
             ),
-            ({"measurements": (LOADED,)}, Measured(cpu_budget=16, own_dataset=True)),
-            ({"measurements": (row("dataloader", "throughput", 1.0),)}, Measured(cpu_budget=16)),
+            ({"measurements": (LOADED,)}, MeasuredLoading(cpu_budget=16, own_dataset=True)),
+            ({"measurements": (row("dataloader", "throughput", 1.0),)}, MeasuredLoading(cpu_budget=16)),
             (
                 {"families": {"memory": {WORKERS_NAME: 0}, "waiting": {WORKERS_NAME: 32}, "convnet": {}}},
                 replace(BY_KIND, cpu_budget=16),
             ),
         ],
     )
-    def test_what_a_profile_says_of_loading(self, given: dict[str, Any], expected: Measured) -> None:
+    def test_what_a_profile_says_of_loading(self, given: dict[str, Any], expected: MeasuredLoading) -> None:
         assert measured_loading(profile({}, **given)) == expected
 
     @pytest.mark.parametrize(
@@ -96,10 +96,10 @@ class TestForDataset:
 
     @pytest.mark.parametrize("dataset", [[], [1], range(1), torch.zeros(1, 8)])
     def test_a_single_sample_gets_no_workers(self, dataset: Any) -> None:
-        load = for_dataset(self.chosen, Measured(), dataset)
+        load = for_dataset(self.chosen, MeasuredLoading(), dataset)
         assert load.workers == 0
         assert notes(load) == {"dataloader_workers": f"nothing to load ahead in a dataset of length {len(dataset)}"}
-        assert for_dataset(Load(), Measured(), dataset) == Load()
+        assert for_dataset(Load(), MeasuredLoading(), dataset) == Load()
 
     @pytest.mark.parametrize(
         ("told_kind", "workers"), [("decoding", 8), ("memory", 0), ("waiting", 32), (None, 8)], indirect=["told_kind"]
@@ -111,15 +111,15 @@ class TestForDataset:
 
     @pytest.mark.parametrize("told_kind", ["waiting"], indirect=True)
     def test_a_kind_that_was_not_measured_keeps_the_general_choice(self, told_kind: str) -> None:
-        load = for_dataset(self.chosen, Measured(workers_by_kind={"memory": 0}), range(100))
+        load = for_dataset(self.chosen, MeasuredLoading(workers_by_kind={"memory": 0}), range(100))
         assert load == self.chosen
 
     def test_where_the_users_own_dataset_was_measured_none_of_this_is_looked_at(self) -> None:
-        own = Measured(own_dataset=True, workers_by_kind={"memory": 0})
+        own = MeasuredLoading(own_dataset=True, workers_by_kind={"memory": 0})
         assert for_dataset(self.chosen, own, Untouchable()) == self.chosen
 
     def test_nor_where_no_kind_was_measured(self) -> None:
-        assert for_dataset(self.chosen, Measured(), Untouchable()) == self.chosen
+        assert for_dataset(self.chosen, MeasuredLoading(), Untouchable()) == self.chosen
 
 
 class Untouchable:
@@ -134,21 +134,21 @@ class Untouchable:
 
 class TestFitted:
     def test_workers_in_proportion_to_the_cpus(self) -> None:
-        load = fitted(Load(workers=16, prefetch=4), Measured(cpu_budget=16), Room(cpus=2))
+        load = fitted(Load(workers=16, prefetch=4), MeasuredLoading(cpu_budget=16), Room(cpus=2))
         assert (load.workers, load.prefetch) == (2, 4)
         assert notes(load) == {"dataloader_workers": "16 workers were measured with 16 CPUs, and this process has 2"}
 
     @pytest.mark.parametrize(("there", "here"), [(16, 16), (None, 2), (16, None)])
     def test_the_same_or_unknown_cpus_change_nothing(self, there: int | None, here: int | None) -> None:
         load = Load(workers=16, prefetch=4)
-        assert fitted(load, Measured(cpu_budget=there), Room(cpus=here)) == load
+        assert fitted(load, MeasuredLoading(cpu_budget=there), Room(cpus=here)) == load
 
     @pytest.mark.parametrize(
         ("free", "workers", "prefetch"), [(340, 8, 4), (100, 8, 1), (50, 3, 1), (20, 0, None), (None, 8, 4)]
     )
     def test_batches_in_flight_within_shared_memory(self, free: int | None, workers: int, prefetch: int | None) -> None:
         there = Room(cpus=16, shm_bytes=free and free * MIB)
-        load = fitted(Load(workers=8, prefetch=4), Measured(cpu_budget=16, batch_bytes=10 * MIB), there)
+        load = fitted(Load(workers=8, prefetch=4), MeasuredLoading(cpu_budget=16, batch_bytes=10 * MIB), there)
         assert (load.workers, load.prefetch) == (workers, prefetch)
         why = f"a batch takes 10 MiB, and this process's share of /dev/shm is {free} MiB"
         assert set(notes(load).values()) <= {why}
@@ -156,7 +156,7 @@ class TestFitted:
         assert ("dataloader_prefetch_factor" in load.notes) == (prefetch != 4)
 
     def test_both_are_said(self) -> None:
-        measured = Measured(cpu_budget=16, batch_bytes=10 * MIB)
+        measured = MeasuredLoading(cpu_budget=16, batch_bytes=10 * MIB)
         load = fitted(Load(workers=16, prefetch=1), measured, Room(cpus=8, shm_bytes=50 * MIB))
         assert load.workers == 3
         assert notes(load)["dataloader_workers"] == (
@@ -165,16 +165,16 @@ class TestFitted:
         )
 
     def test_no_workers_where_they_would_hang(self) -> None:
-        load = fitted(Load(workers=4, prefetch=4), Measured(cpu_budget=2), Room(cpus=2, temporary=False))
+        load = fitted(Load(workers=4, prefetch=4), MeasuredLoading(cpu_budget=2), Room(cpus=2, temporary=False))
         assert load.workers == 0
         assert notes(load) == {
             "dataloader_workers": "workers need a folder for temporary files (TMPDIR), and none is available"
         }
-        assert fitted(Load(workers=0), Measured(cpu_budget=2), Room(cpus=2, temporary=False)) == Load(workers=0)
+        assert fitted(Load(workers=0), MeasuredLoading(cpu_budget=2), Room(cpus=2, temporary=False)) == Load(workers=0)
 
     @pytest.mark.parametrize("here", [2, 64])
     def test_workers_that_wait_do_not_follow_the_cpus(self, here: int) -> None:
-        load = fitted(Load(workers=48, scales=False), Measured(cpu_budget=16), Room(cpus=here))
+        load = fitted(Load(workers=48, scales=False), MeasuredLoading(cpu_budget=16), Room(cpus=here))
         assert load.workers == 48
 
 

@@ -6,7 +6,7 @@ import pytest
 from hands_on import convnet, mlp, rooted
 
 from gputune.live import flags
-from gputune.live.advice import Tuned
+from gputune.live.advice import TunedProgram
 from gputune.live.applied import Applied, Reason
 from gputune.live.outcome import Outcome, left, line
 
@@ -59,7 +59,7 @@ def test_it_is_applied_where_any_model_has_it_and_each_reason_is_given_once(rows
     assert (row.status, row.after, row.source, row.why) == ("applied", "bfloat16", "profile", why)
 
 
-def told(*rows: Applied, models: Any = None, tuned: Tuned | None = None) -> str:
+def told(*rows: Applied, models: Any = None, tuned: TunedProgram | None = None) -> str:
     found = [rooted(model) for model in (models or [mlp()])]
     for root in found:
         root.seen.shapes.append((2, 4))
@@ -102,5 +102,5 @@ def test_a_run_that_differs_from_the_one_that_was_tuned(
     monkeypatch: pytest.MonkeyPatch, ranks: str, shapes: tuple[tuple[int, ...], ...], words: str
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", ranks)
-    tuned = Tuned(entry="train.py", models=(), settings={}, shapes=shapes)
+    tuned = TunedProgram(entry="train.py", models=(), settings={}, shapes=shapes)
     assert told(COMPILED, tuned=tuned) == f"put into Sequential (mlp): compile{words}"
