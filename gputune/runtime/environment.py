@@ -140,7 +140,7 @@ def _carried(done: Mapping[Knob, Value], torch: str | None, given: Advice) -> tu
 
 
 def put_in(setting: Knob, row: Applied, advice: Advice) -> Applied:
-    """The row of a setting that hands put into models or DataLoaders, once the program runs."""
+    """The row of a setting that is turned on in models or DataLoaders, once the program runs."""
     name = name_of(setting)
     if advice.loading is not None and name in advice.loading.choices:
         reasons = ("put into each DataLoader that was given no workers",)
