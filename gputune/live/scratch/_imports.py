@@ -87,4 +87,4 @@ def _call(then: Then, module: ModuleType) -> None:
     except Exception as error:
         from .. import say
 
-        say(f"checkpoints of {module.__name__} are not redirected: {type(error).__name__}: {error}")
+        say(f"{module.__name__} was left as it is: {type(error).__name__}: {error}")

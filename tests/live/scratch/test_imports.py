@@ -85,7 +85,7 @@ def test_again_where_it_is_imported_anew(told) -> None:
 
 def test_several_wait_and_one_that_fails_is_told_on_stderr(told) -> None:
     code = f"after('one', lambda _: {{}}['fault'])\n{NOTE}import one\nprint(told)"
-    said = "gputune: checkpoints of one are not redirected: KeyError: 'fault'\n"
+    said = "gputune: one was left as it is: KeyError: 'fault'\n"
     assert told(code, one="VALUE = 1") == ("[1]\n", said)
 
 
