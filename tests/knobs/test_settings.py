@@ -88,8 +88,9 @@ def test_nothing_is_recommended_without_measurements_but_torchs_default() -> Non
 )
 def test_applied_it_reads_back_and_can_be_changed(name: str, default: Any, values: list[Any]) -> None:
     assert torch_child.ask(f"""
-from gputune.knobs import {name} as setting
-answer = [setting.default(), setting.current()]
+from gputune import knobs
+setting = knobs.load({name!r})
+answer = [knobs.default_of(setting), setting.current()]
 for value in {values!r}:
     setting.apply(value)
     answer.append(setting.current())
