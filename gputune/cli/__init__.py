@@ -5,33 +5,28 @@ heavier. An expected fault is one line on stderr; `--debug` adds the traceback.
 """
 
 import importlib
+import io
 import os
 import re
 import signal
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Annotated, Any, NoReturn
 
 import typer
 
-from gputune.cli import _streams
 from gputune.errors import GputuneError, MeasureError
-from gputune.host.stderr import fill_standard_streams
+from gputune.host.stderr import fill_standard_streams, no_sizes
 
 INTERRUPTED = 130
 """128 + SIGINT: how a shell reports a program that Ctrl-C ended."""
-
-NO_READER = 141
-"""128 + SIGPIPE: how a shell reports a program whose reader has closed the pipe (`| head`)."""
-
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
-
 VERBS = (
     "check", "tune", "probe", "show", "apply", "status", "batch-size", "merge", "explain", "install-hook", "bug-report",
     "deploy",
 )  # fmt: skip
 """In the order of a person's need; typer lists groups last."""
-
 REMOVED = {
     "pad": "gputune explain dimension_multiple, and for a profile's own: gputune show --all PROFILE",
     "schema": "gputune explain profile-schema, check-schema or status-schema",
@@ -116,7 +111,7 @@ def run(complete: str) -> NoReturn:
     """
     debug = "--debug" in sys.argv[1:2]
     fill_standard_streams()
-    _streams.prepare(sys.argv[1:])
+    _prepare_streams(sys.argv[1:])
     _exit_on_sigterm()
     try:
         code: Any = _run(complete)
@@ -128,13 +123,57 @@ def run(complete: str) -> NoReturn:
         code = INTERRUPTED
     except BrokenPipeError:
         _discard_output()
-        sys.exit(NO_READER)
+        sys.exit(128 + signal.SIGPIPE)  # as a shell reports a program whose reader has closed the pipe (`| head`)
     except OSError as error:  # of stdout or stderr: other files raise a GputuneError
         _discard_output()
         _end(f"{error.filename or 'output'}: {error.strerror}", MeasureError.exit_code, debug)
     if code == INTERRUPTED:  # newer versions of typer return this code instead of raising
         _end("interrupted; nothing was written", INTERRUPTED, debug)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _prepare_streams(words: Sequence[str]) -> None:
+    """Make both streams wait for a slow reader, and write `?` for what their encoding lacks. Where `words`, gputune's
+    arguments, run no command, remove the variables with which typer cannot print its help.
+    """
+    sys.stdout, sys.stderr = _patient(sys.stdout), _patient(sys.stderr)
+    ours = words[: words.index("--")] if "--" in words else words
+    verb = next((word for word in words if not word.startswith("-")), "")
+    runs_a_command = verb in ("apply", "tune") and not {"--help", "-h"}.intersection(ours)
+    if not runs_a_command:
+        for name in no_sizes(os.environ):
+            del os.environ[name]
+
+
+class _Patient(io.FileIO):
+    """Waits where another process has made the pipe or terminal non-blocking, as Node.js and ssh do: Python's own
+    stream raises there, and loses what it held.
+    """
+
+    def write(self, data: Any) -> int:
+        while (count := super().write(data)) is None:
+            import select
+
+            poll = select.poll()
+            poll.register(self, select.POLLOUT)
+            poll.poll()
+        return count
+
+
+def _patient(stream: Any) -> Any:
+    if not isinstance(stream, io.TextIOWrapper):
+        return stream
+    file = getattr(stream.buffer, "raw", stream.buffer)  # under PYTHONUNBUFFERED there is no buffer
+    if type(file) is not io.FileIO:
+        stream.reconfigure(errors="replace")
+        return stream
+    stream.flush()
+    return io.TextIOWrapper(
+        io.BufferedWriter(_Patient(file.fileno(), "wb", closefd=False)),
+        encoding=stream.encoding,
+        errors="replace",
+        line_buffering=stream.line_buffering or stream.write_through,
+    )
 
 
 def _run(complete: str) -> Any:
@@ -165,7 +204,6 @@ def _run(complete: str) -> Any:
 
 
 def _misused(error: Any) -> str:
-    """The line about an error of typer's."""
     ctx = getattr(error, "ctx", None)
     message: str = error.format_message().strip().rstrip(".")
     missing = re.match(r"No such (?:option: |command ')([\w-]+)", message)

@@ -1,13 +1,29 @@
 """The values that an option or argument takes: completed at Tab, and tested. Nothing heavy is imported for them."""
 
-from collections.abc import Callable, Collection
+import importlib
+import re
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 import typer
 
+from gputune import plugins
 from gputune.errors import UsageError, require
+from gputune.knobs import LEVELS
 
+UNWRITTEN = "3 nothing could be measured, or the result could not be written"
 AN_INTERPRETER = "name an interpreter, as in --python .venv/bin/python"
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+"""A DNS-1123 label, which is valid as the name of any Kubernetes object."""
+_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,499}")
+
+
+def epilog(examples: str, success: str = "0 success", faults: str = "") -> str:
+    """The end of a verb's help: its examples, as they stand, and its exit codes, with those of its own `faults`."""
+    usage = "2 wrong usage, or a file that cannot be read"
+    codes = "; ".join(filter(None, (success, usage, faults, "others: gputune --help.")))
+    return f"\b\nExamples:{examples.rstrip()}\n\nExit codes: {codes}\n"
 
 
 def name(given: str) -> str:
@@ -24,14 +40,41 @@ def path(given: str) -> Path:
     return Path(name(str(given)))
 
 
-def settings(text: str, option: str) -> tuple[str, ...]:
-    """The settings of a list separated by commas. Raises UsageError for a name that is none."""
-    from gputune.knobs import names
+def kubernetes_names(**named: str | None) -> None:
+    """Check options as Kubernetes names. They are passed with _ for -, and as None where they were not given."""
+    for option, value in named.items():
+        if value is not None and not _LABEL.fullmatch(value):
+            raise UsageError(
+                f"--{option.replace('_', '-')} {value[:80]}: is not a valid Kubernetes name",
+                "use at most 63 of a-z, 0-9 and -, with a letter or a digit at both ends",
+            )
 
-    wanted = tuple(name for name in (word.strip() for word in text.split(",")) if name)
-    for name in wanted:
-        require(name, names(), "setting", option)
-    return wanted
+
+def image(value: str) -> str:
+    if not _IMAGE.fullmatch(value):
+        fault = f"--image {value[:80]}: is not a valid image name"
+        raise UsageError(fault, "write it as in --image registry/gputune:1.0")
+    return value
+
+
+def command(words: Sequence[str] | None) -> list[str]:
+    words = list(words or [])
+    if words and not words[0]:
+        raise UsageError("the command is empty", "name a program: -- python train.py")
+    try:
+        "".join(words).encode()
+    except UnicodeEncodeError:
+        raise UsageError("the command is not UTF-8 text", "use names and options that are UTF-8") from None
+    return words
+
+
+def listed(values: str | list[str], option: str, kind: str, known: Collection[str]) -> tuple[str, ...]:
+    """The names in a list separated by commas, or in several. Raises UsageError for one that is not known."""
+    words = (values if isinstance(values, str) else ",".join(values)).split(",")
+    names = tuple(name for name in map(str.strip, words) if name)
+    for name in names:
+        require(name, known, kind, option)
+    return names
 
 
 def interpreter(python: str | None) -> str | None:
@@ -49,24 +92,10 @@ def auto(incomplete: str) -> list[str]:
     return ["auto"] if incomplete and "auto".startswith(incomplete) else []
 
 
-def devices() -> list[str]:
-    return ["auto", "cpu", "cuda"]
-
-
-def node_devices() -> list[str]:
-    return [*devices(), "all"]
-
-
 def budgets() -> Collection[str]:
     from gputune.bench_process import BUDGETS
 
     return BUDGETS
-
-
-def levels() -> Collection[str]:
-    from gputune.knobs import LEVELS
-
-    return LEVELS
 
 
 def fail_on() -> Collection[str]:
@@ -75,44 +104,54 @@ def fail_on() -> Collection[str]:
     return FAIL_ON
 
 
-def topics() -> list[str]:
-    return [*_settings(), *_checks(), *_benches(), "launching", *SCHEMAS]
-
-
 SCHEMAS = ("profile-schema", "check-schema", "status-schema")
 
 
-def _settings() -> Collection[str]:
-    from gputune import knobs
-
-    return knobs.names()
-
-
-def _checks() -> Collection[str]:
-    from gputune import checks
-
-    return checks.names()
+def topics() -> list[str]:
+    packages = ("gputune.knobs", "gputune.checks", "gputune.benches")
+    return [*(name for package in packages for name in _names(package)), "launching", *SCHEMAS]
 
 
-def _benches() -> Collection[str]:
-    from gputune import benches, plugins
+def _names(package: str) -> tuple[str, ...]:
+    """The benches' own order would import them all."""
+    importlib.import_module(package)
+    return plugins.names(package)
 
-    return plugins.names(benches.__name__)  # their own order would import them all
 
+def _several(package: str) -> Callable[[str], Any]:
+    """Makes, from its help, an option that takes names of a package's plug-ins."""
 
-def _several(names: Callable[[], Collection[str]]) -> Callable[[str], list[str]]:
     def completed(incomplete: str) -> list[str]:
         done, comma, _ = incomplete.rpartition(",")
-        return [f"{done}{comma}{name}" for name in names()]
+        return [f"{done}{comma}{name}" for name in _names(package)]
 
-    return completed
+    return lambda text: typer.Option(metavar="NAME,...", help=text, autocompletion=completed)
 
 
-some_settings, some_checks, some_benches = map(_several, (_settings, _checks, _benches))
+some_settings, some_checks, some_benches = map(_several, ("gputune.knobs", "gputune.checks", "gputune.benches"))
+
+
+def output(text: str, show_default: bool | str = True) -> Any:
+    """The option for the file that a verb writes, from its help."""
+    return typer.Option("-o", "--output", parser=path, metavar="FILE", help=text, show_default=show_default)
+
+
+def count(text: str, show_default: bool | str = True, least: int = 1, most: int | None = None) -> Any:
+    """An option that takes a whole number, from its help."""
+    return typer.Option(metavar="N", help=text, min=least, max=most, show_default=show_default)
+
+
+def word(metavar: str, text: str, offered: Callable[[], Collection[str]]) -> Any:
+    """An option that takes one of a few words, from its help."""
+    return typer.Option(metavar=metavar, help=text, autocompletion=offered)
+
+
+def place(metavar: str, text: str) -> Any:
+    """An option that takes a path, from its help."""
+    return typer.Option(parser=path, metavar=metavar, help=text)
+
 
 PYTHON = typer.Option(
     parser=name, metavar="PATH", help="The interpreter whose torch is meant.", show_default="gputune's own"
 )
-LEVEL = typer.Option(
-    metavar="LEVEL", help="How far results may change: exact, rounding, tf32 or mixed.", autocompletion=levels
-)
+LEVEL = word("LEVEL", "How far results may change: exact, rounding, tf32 or mixed.", lambda: LEVELS)

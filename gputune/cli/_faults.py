@@ -4,19 +4,15 @@ It is written where a run has failed already, and never by one that does what it
 written, or the folder may be others', nothing is kept.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import stat
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from gputune.errors import GputuneError, MeasureError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAME = "last-errors.json"
 MOST = 5
@@ -49,9 +45,12 @@ def _keep(error: Exception) -> None:
     found = {"when": now(), "gputune": __version__, "verb": verb[:40], "error": told}
     entry = {key: text[-LONGEST:] for key, text in cleaner().all(found).items()}
     path = places.create_folder(places.user_folder(os.environ)) / NAME
+    before: list[dict[str, str]] = []
+    with suppress(OSError, ValueError):
+        before = _entries(path)
     umask = os.umask(0o077)
     try:
-        atomic.write(path, json.dumps([*_read(path), entry][-MOST:], indent=1))
+        atomic.write(path, json.dumps([*before, entry][-MOST:], indent=1))
     finally:
         os.umask(umask)  # the command of `gputune apply` runs all the same
 
@@ -67,13 +66,6 @@ def latest() -> list[dict[str, str]]:
     if why := trust.fault(folder / NAME):
         raise ValueError(why)
     return _entries(folder / NAME)
-
-
-def _read(path: Path) -> list[dict[str, str]]:
-    try:
-        return _entries(path)
-    except (OSError, ValueError):
-        return []
 
 
 def _entries(path: Path) -> list[dict[str, str]]:

@@ -23,10 +23,8 @@ def check_writable(target: Path, option: str = "-o") -> None:
     if target.is_dir():
         raise UsageError(f"{option} {target}: is a directory", "name a file in it")
     if exists and not regular:
-        raise UsageError(
-            f"{option} {target}: is not a regular file",
-            "name a regular file, or print it with -o -" if option == "-o" else "name a regular file",
-        )
+        more = ", or print it with -o -" if option == "-o" else ""
+        raise UsageError(f"{option} {target}: is not a regular file", f"name a regular file{more}")
     if not folder.is_dir():
         raise UsageError(f"{option} {target}: the folder {folder} does not exist", f"create it: mkdir -p {folder}")
     try:

@@ -4,7 +4,7 @@ import errno
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gputune.errors import GputuneError, MeasureError, UsageError
@@ -19,7 +19,6 @@ VARIABLE = "GPUTUNE_PROBE"
 WHEN = ("never", "missing", "always")
 """never is the default; missing: where the cache has no profile for this fingerprint that can be trusted and read;
 always: at each start."""
-
 WAIT_SECONDS = 600.0
 """How long a process waits for the one that probes: several times as long as a probe takes."""
 
@@ -119,9 +118,8 @@ def _reserved(folder: Path) -> Iterator[None]:
 
 def _stamp(here: Fingerprint, environ: Mapping[str, str]) -> tuple[str, int, int] | None:
     """Return what differs between one cached profile and the next; None where none can be trusted and read."""
-    found = places.found(here, environ)
-    try:
-        stat = found[0].stat() if found else None
-    except OSError:
-        return None
-    return (str(found[0]), stat.st_mtime_ns, stat.st_ino) if found and stat else None
+    if found := places.found(here, environ):
+        with suppress(OSError):
+            stat = found[0].stat()
+            return str(found[0]), stat.st_mtime_ns, stat.st_ino
+    return None

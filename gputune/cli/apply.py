@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
 
 from gputune.cli import _choices
 from gputune.errors import GputuneError, UsageError, require
-from gputune.knobs import LEVELS
+from gputune.knobs import LEVELS, Numerics, names
 from gputune.runtime.deciding import Terms
 
 if TYPE_CHECKING:
-    from gputune.host import Host
-    from gputune.profile import Fingerprint, Profile
     from gputune.runtime.environment import Plan
 
 CONTEXT = {"allow_interspersed_args": False}
 """Words after the profile, options too, belong to the command."""
-
 TASK_PROLOG = "slurm-taskprolog"
 FORMS = ("shell", TASK_PROLOG)
-"""The forms in which the variables can be printed."""
 
 
 class Refused(GputuneError):
@@ -33,8 +30,8 @@ class Refused(GputuneError):
     exit_code = 78
 
 
-EPILOG = """\b
-Examples:
+EPILOG = _choices.epilog(
+    """
   # With what was measured on this machine
   gputune apply auto -- python train.py
   # Also mixed precision, in an unchanged script
@@ -43,10 +40,10 @@ Examples:
   gputune apply --dry-run auto -- python train.py
   # Set the variables in this shell
   eval "$(gputune apply profile.yaml)"
-
-Exit codes: CMD's own or, without CMD, 0; 2 wrong usage, or a file that cannot be read; 78 refused
-by --strict; 126, 127 CMD cannot be run, or is not found; others: gputune --help.
-"""
+""",
+    success="CMD's own or, without CMD, 0",
+    faults="78 refused by --strict; 126, 127 CMD cannot be run, or is not found",
+)
 
 
 def apply(
@@ -81,22 +78,12 @@ def apply(
     inject_dataloader: Annotated[
         bool, typer.Option("--inject-dataloader", help="Also give workers to DataLoaders that were given none.")
     ] = False,
-    only: Annotated[
-        str, typer.Option(metavar="NAME,...", help="Apply these settings alone.", autocompletion=_choices.some_settings)
-    ] = "",
-    skip: Annotated[
-        str,
-        typer.Option(metavar="NAME,...", help="Apply all settings but these.", autocompletion=_choices.some_settings),
-    ] = "",
+    only: Annotated[str, _choices.some_settings("Apply these settings alone.")] = "",
+    skip: Annotated[str, _choices.some_settings("Apply all settings but these.")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and do not run CMD.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but faults.")] = False,
     emit: Annotated[
-        str,
-        typer.Option(
-            metavar="FORM",
-            help="Without CMD, the form to print: shell or slurm-taskprolog.",
-            autocompletion=lambda: FORMS,
-        ),
+        str, _choices.word("FORM", "Without CMD, the form to print: shell or slurm-taskprolog.", lambda: FORMS)
     ] = "shell",
 ) -> None:
     """Run a program with a profile applied.
@@ -112,26 +99,18 @@ def apply(
     require(emit, FORMS, "form", "--emit")
     if words and emit != "shell":
         raise UsageError(f"--emit {emit}: prints, and does not run a command", "leave out the command or --emit")
-    wanted = [_choices.settings(text, option) for text, option in ((only, "--only"), (skip, "--skip"))]
     terms = Terms(
-        ignore_fingerprint=ignore_fingerprint, numerics=None, inject=inject, inject_dataloader=inject_dataloader,
-        only=wanted[0], skip=wanted[1], quiet=quiet,
+        ignore_fingerprint=ignore_fingerprint, numerics=cast(Numerics | None, numerics), quiet=quiet,
+        inject=inject, inject_dataloader=inject_dataloader, only=_choices.listed(only, "--only", "setting", names()),
+        skip=_choices.listed(skip, "--skip", "setting", names()),
     )  # fmt: skip
-    options = _Options(strict, numerics, words or [], terms)
+    plan = partial(_plan, profile, strict, words or [], terms)
     if dry_run:
-        _show(profile, options)
+        _show(plan)
     elif words is None:
-        _export(profile, options, emit)
+        _export(plan, profile, emit)
     else:
-        _run(profile, options)
-
-
-@dataclass(frozen=True, slots=True)
-class _Options:
-    strict: bool
-    numerics: str | None
-    words: list[str]
-    terms: Terms
+        _run(plan, profile, words, strict, quiet)
 
 
 def _command(words: list[str]) -> list[str] | None:
@@ -140,40 +119,57 @@ def _command(words: list[str]) -> list[str] | None:
     if words[0] == "--":
         words = words[1:]
     elif words[0].startswith("-"):
-        usage = "gputune apply [OPTIONS] PROFILE -- CMD"
-        raise UsageError(f"{words[0]} is after the profile", f"options come before it: {usage}")
+        remedy = "options come before it: gputune apply [OPTIONS] PROFILE -- CMD"
+        raise UsageError(f"{words[0]} is after the profile", remedy)
     if not words:
         raise UsageError("no command follows --", "name one: gputune apply PROFILE -- python train.py")
     return words
 
 
-def _export(path: str, options: _Options, emit: str) -> None:
-    from gputune.host.stderr import say
-    from gputune.runtime.launch import disabled
+def _export(plan: Callable[[], Plan], path: str, emit: str) -> None:
+    """Print the variables on stdout; for a shell also, on stderr, the table of settings and how to use the output."""
+    from gputune.host.stderr import say, show
+    from gputune.report.applied import print_applied
+    from gputune.resources.printable import quoted
+    from gputune.runtime.environment import exports, task_prolog
+    from gputune.runtime.launch import disabled, inherited
 
     if disabled(os.environ):
         say("GPUTUNE_DISABLE=1: nothing is set")
-    else:
-        _print(_plan(path, options), path, emit)
+        return
+    planned = plan()
+    if emit == TASK_PROLOG:
+        show(task_prolog(planned, inherited()), end="")
+        if line := summary(planned):
+            say(line)
+        return
+    name = quoted(path)
+    show(exports(planned), end="")
+    print_applied(planned.applied, sys.stderr)
+    show(
+        f'Use it for a shell script:  eval "$(gputune apply {name})"\n'
+        f"or for one command:         gputune apply {name} -- python train.py",
+        err=True,
+    )
 
 
-def _run(path: str, options: _Options) -> NoReturn:
+def _run(plan: Callable[[], Plan], path: str, words: list[str], strict: bool, quiet: bool) -> NoReturn:
     from gputune.host.stderr import say
     from gputune.runtime.launch import disabled, inherited, launch
     from gputune.runtime.reach import beyond_reach
 
-    words, environ = options.words, inherited()
+    environ = inherited()
     if disabled(environ):
         launch(words, environ)
     try:
         from gputune.runtime.environment import child  # here: a broken installation must not stop the command
 
-        planned = _plan(path, options)
+        planned = plan()
         environ = child(planned, environ)
         if environ.get("GPUTUNE_PROBE") == "always":
             environ["GPUTUNE_PROBE"] = "missing"  # a nested apply is part of the same start
         line = "; ".join(filter(None, [summary(planned), planned.payload and beyond_reach(words)]))
-        if line and not options.terms.quiet:
+        if line and not quiet:
             say(line)
     except Refused:
         raise
@@ -182,20 +178,20 @@ def _run(path: str, options: _Options) -> NoReturn:
 
         _faults.keep(error)
         fault = str(error) if isinstance(error, GputuneError) else f"{path}: {type(error).__name__}: {error}"
-        if options.strict:
+        if strict:
             raise Refused(fault, "without --strict the command runs unchanged") from None
         say(f"{fault}; running {words[0]} unchanged")
-    launch(words, environ, options.strict)
+    launch(words, environ, strict)
 
 
-def _plan(path: str, options: _Options) -> Plan:
+def _plan(path: str, strict: bool, words: list[str], terms: Terms) -> Plan:
     from gputune.host import Host
     from gputune.host.stderr import one_line
     from gputune.profile import load
     from gputune.runtime.environment import limit, plan
     from gputune.runtime.launch import starts_ranks
     from gputune.runtime.local_fingerprint import begin, local_fingerprint
-    from gputune.runtime.locate import AUTO
+    from gputune.runtime.locate import AUTO, located
 
     host = Host()
     begin(host)
@@ -204,22 +200,19 @@ def _plan(path: str, options: _Options) -> Plan:
         here = local_fingerprint(host)
     finally:
         host.release()
-    terms = options.terms.but(numerics=limit(options.numerics, host.environ), ranks=starts_ranks(options.words))
-    planned = plan(loaded or _of_this_machine(host, here), here, host.environ, terms)
-    if options.strict and planned.elsewhere:
+    terms = terms.but(numerics=limit(terms.numerics, host.environ), ranks=starts_ranks(words))
+    if loaded is None:
+        from gputune.cli._probing_first import probe_first
+
+        loaded = probe_first(host, here) or located(here, host.environ)
+    planned = plan(loaded, here, host.environ, terms)
+    if strict and planned.elsewhere:
         difference = f"measured on another machine ({', '.join(planned.differences)})"
         raise Refused(
             one_line(f"{path}: {', '.join(planned.elsewhere)} {difference}"),
             "measure this one with: gputune probe -o profile.yaml; or apply it anyway with --ignore-fingerprint",
         )
     return planned
-
-
-def _of_this_machine(host: Host, here: Fingerprint) -> Profile:
-    from gputune.cli._probing_first import probe_first
-    from gputune.runtime.locate import located
-
-    return probe_first(host, here) or located(here, host.environ)
 
 
 def summary(planned: Plan) -> str:
@@ -250,35 +243,12 @@ def summary(planned: Plan) -> str:
     return "; ".join(parts)
 
 
-def _show(path: str, options: _Options) -> None:
+def _show(plan: Callable[[], Plan]) -> None:
     from gputune.host.stderr import show
     from gputune.report.applied import print_advice, print_applied
 
-    planned = _plan(path, options)
+    planned = plan()
     print_applied(planned.applied, sys.stdout)
     print_advice(planned.advice, sys.stdout)
     if line := summary(planned):
         show(line)
-
-
-def _print(planned: Plan, path: str, emit: str) -> None:
-    """Print the variables on stdout; for a shell also, on stderr, the table of settings and how to use the output."""
-    from gputune.host.stderr import say, show
-    from gputune.report.applied import print_applied
-    from gputune.resources.printable import quoted
-    from gputune.runtime.environment import exports, task_prolog
-    from gputune.runtime.launch import inherited
-
-    if emit == TASK_PROLOG:
-        show(task_prolog(planned, inherited()), end="")
-        if line := summary(planned):
-            say(line)
-        return
-    name = quoted(path)
-    show(exports(planned), end="")
-    print_applied(planned.applied, sys.stderr)
-    show(
-        f'Use it for a shell script:  eval "$(gputune apply {name})"\n'
-        f"or for one command:         gputune apply {name} -- python train.py",
-        err=True,
-    )

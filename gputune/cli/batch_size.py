@@ -8,16 +8,12 @@ import typer
 
 from gputune.cli import _choices
 
-EPILOG = """\b
-Examples:
+EPILOG = _choices.epilog("""
   # make_step() returns step(batch_size)
   gputune batch-size train.py:make_step
   # No batch larger than this
   gputune batch-size train.py:make_step --most 512
-
-Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; 3 nothing could be measured, or
-the result could not be written; others: gputune --help.
-"""
+""", faults=_choices.UNWRITTEN)  # fmt: skip
 
 
 def batch_size(
@@ -31,10 +27,10 @@ def batch_size(
         ),
     ],
     device: Annotated[
-        str, typer.Option(metavar="DEVICE", help="auto, cpu, cuda or cuda:N.", autocompletion=_choices.devices)
+        str, _choices.word("DEVICE", "auto, cpu, cuda or cuda:N.", lambda: ("auto", "cpu", "cuda"))
     ] = "auto",
-    start: Annotated[int, typer.Option(metavar="N", help="The first batch to try.", min=1)] = 1,
-    most: Annotated[int, typer.Option(metavar="N", help="The largest batch to try.", min=1)] = 65536,
+    start: Annotated[int, _choices.count("The first batch to try.")] = 1,
+    most: Annotated[int, _choices.count("The largest batch to try.")] = 65536,
     seconds: Annotated[
         float, typer.Option(metavar="SECONDS", help="Roughly how long the whole search takes.", min=5, max=86400)
     ] = 60,

@@ -19,14 +19,10 @@ if TYPE_CHECKING:
     from gputune.host.shared_text import Cleaner
     from gputune.report.bug_report import Section
 
-EPILOG = """\b
-Examples:
+EPILOG = _choices.epilog("""
   gputune bug-report             # Read it
   gputune bug-report report.txt  # Read it, and write it to a file
-
-Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; 3 nothing could be measured, or
-the result could not be written; others: gputune --help.
-"""
+""", faults=_choices.UNWRITTEN)  # fmt: skip
 
 
 def bug_report(

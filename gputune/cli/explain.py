@@ -7,16 +7,13 @@ import typer
 from gputune.cli import _choices
 from gputune.errors import require
 
-EPILOG = """\b
-Examples:
+EPILOG = _choices.epilog("""
   gputune explain                   # List them all
   gputune explain matmul_precision  # A setting
   gputune explain shm_size          # A check
   gputune explain launching         # Which programs gputune apply reaches
   gputune explain profile-schema    # The JSON Schema of a profile, for an editor
-
-Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; others: gputune --help.
-"""
+""")
 
 
 def explain(
@@ -39,6 +36,8 @@ def explain(
     """
     from gputune import benches, checks, knobs
     from gputune.host.stderr import show
+    from gputune.profile.schema import json_schema
+    from gputune.report import json
     from gputune.runtime import reach
 
     packages: dict[str, Any] = {"setting": knobs, "check": checks, "bench": benches}
@@ -52,7 +51,8 @@ def explain(
         return
     require(name, [*topics, *_choices.SCHEMAS], "setting, check or bench")
     if name in _choices.SCHEMAS:
-        show(_schema(name))
+        schemas = {"profile-schema": json_schema, "check-schema": json.check_schema}
+        show(json.text(schemas.get(name, json.status_schema)()))
         return
     kind, load = topics[name]
     module: Any = load(name)
@@ -62,14 +62,6 @@ def explain(
     if kind == "setting":
         depends = ", ".join(module.DEPENDS)
         show(f"\nPhase: {module.PHASE}. Effect on results: {module.NUMERICS}. Measured for: {depends}.")
-
-
-def _schema(name: str) -> str:
-    from gputune.profile.schema import json_schema
-    from gputune.report import json
-
-    made = {"profile-schema": json_schema, "check-schema": json.check_schema}
-    return json.text(made.get(name, json.status_schema)())
 
 
 def _documentation(module: Any) -> str:

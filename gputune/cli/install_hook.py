@@ -6,16 +6,12 @@ import typer
 
 from gputune.cli import _choices
 
-EPILOG = """\b
-Examples:
+EPILOG = _choices.epilog("""
   # Also reach python -I and -E of this one
   gputune install-hook --python .venv/bin/python
   # Undo that
   gputune install-hook --python .venv/bin/python --remove
-
-Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; 3 nothing could be measured, or
-the result could not be written; others: gputune --help.
-"""
+""", faults=_choices.UNWRITTEN)  # fmt: skip
 
 
 def install_hook(

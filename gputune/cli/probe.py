@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -16,59 +16,37 @@ if TYPE_CHECKING:
     from gputune.host import Host
     from gputune.profile import Fingerprint, Profile
 
-EPILOG = """\b
-Examples:
+EPILOG = _choices.epilog("""
   # Measure this machine, and write profile.yaml
   gputune probe
   # In less time, with fewer benches
   gputune probe --budget quick -o quick.yaml
   # Also find the number of workers for your dataset
   gputune probe --dataset train.py:make_dataset
-
-Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; 3 nothing could be measured, or
-the result could not be written; others: gputune --help.
-"""
+""", faults=_choices.UNWRITTEN)  # fmt: skip
 
 
 def probe(
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            parser=_choices.path,
-            metavar="FILE",
-            help="The file to write; - is stdout.",
-            show_default="profile.yaml",
-        ),
-    ] = None,
+    output: Annotated[Path | None, _choices.output("The file to write; - is stdout.", "profile.yaml")] = None,
     device: Annotated[
         str,
         typer.Option(
             metavar="DEVICE",
             help="auto, cpu, cuda, cuda:N, or all: every GPU of this node at once.",
-            autocompletion=_choices.node_devices,
+            autocompletion=lambda: ("auto", "cpu", "cuda", "all"),
         ),
     ] = "auto",
-    budget: Annotated[
-        str, typer.Option(metavar="BUDGET", help="quick, standard or thorough.", autocompletion=_choices.budgets)
-    ] = "standard",
+    budget: Annotated[str, _choices.word("BUDGET", "quick, standard or thorough.", _choices.budgets)] = "standard",
     only: Annotated[
         str,
-        typer.Option(
-            metavar="NAME,...",
-            help="Run only these benches. What the file that it replaces has of the others is kept, if it is of this "
-            "device (not with --device all).",
-            autocompletion=_choices.some_benches,
+        _choices.some_benches(
+            "Run only these benches. What the file that it replaces has of the others is kept, if it is of this device "
+            "(not with --device all)."
         ),
     ] = "",
     shapes: Annotated[
         Path | None,
-        typer.Option(
-            parser=_choices.path,
-            metavar="FILE",
-            help="Measure the matmuls of this file too: M N K and, optionally, a dtype in each line.",
-        ),
+        _choices.place("FILE", "Measure the matmuls of this file too: M N K and, optionally, a dtype in each line."),
     ] = None,
     dataset: Annotated[
         str | None,
@@ -79,10 +57,7 @@ def probe(
         ),
     ] = None,
     batch_size: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="The batch size of a --dataset without its own.", min=1, max=1 << 24, show_default="32"
-        ),
+        int | None, _choices.count("The batch size of a --dataset without its own.", "32", most=1 << 24)
     ] = None,
     step_ms: Annotated[
         float | None,
@@ -116,14 +91,10 @@ def probe(
     if target and to_file:
         check_writable(target)
     names = [name.strip() for name in only.split(",") if name.strip()]
-    wanted: Any = budget
     request = probing.ProbeRequest(
-        device=device,
-        budget=wanted,
-        only=names,
-        shapes=matmul_shapes.read(shapes) if shapes else (),
+        device=device, budget=cast(Any, budget), only=names, shapes=matmul_shapes.read(shapes) if shapes else (),
         dataset=_dataset(dataset, batch_size, step_ms),
-    )
+    )  # fmt: skip
     with shown() as progress:
         profile = probing.probe(
             request, progress=progress, earlier=readable(target), cached=(lambda here: None) if fresh else _latest

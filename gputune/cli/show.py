@@ -8,8 +8,7 @@ import typer
 
 from gputune.cli import _choices, _output
 
-EPILOG = """\b
-Examples:
+EPILOG = _choices.epilog("""
   # What was found, and why
   gputune show profile.yaml
   # As lines of Python for your script
@@ -18,9 +17,7 @@ Examples:
   gputune show profile.yaml --all
   # As a page for a browser
   gputune show profile.yaml --html profile.html
-
-Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; others: gputune --help.
-"""
+""")
 
 
 def show(

@@ -7,18 +7,14 @@ import typer
 
 from gputune.cli import _choices
 
-EPILOG = """\b
-Examples:
+EPILOG = _choices.epilog("""
   # The settings of a Python that is started here
   gputune status
   # With a profile applied
   gputune apply auto -- gputune status
   # Also compute on the GPU to see whether they took effect
   gputune status --verify
-
-Exit codes: 0 success; 1 a setting failed or did not take effect; 2 wrong usage, or a file that
-cannot be read; others: gputune --help.
-"""
+""", success="0 success; 1 a setting failed or did not take effect")  # fmt: skip
 
 
 def status(

@@ -10,11 +10,10 @@ import typer
 
 from gputune.cli import _choices
 from gputune.errors import MeasureError, UsageError, require
-from gputune.knobs import LEVELS
+from gputune.knobs import LEVELS, Numerics, names
 
 if TYPE_CHECKING:
     from gputune.host import Host
-    from gputune.knobs import Numerics
     from gputune.profile import Profile
     from gputune.trials.result import TuneResult
     from gputune.trials.tuning import TuneRequest
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 CONTEXT = {"allow_interspersed_args": False}
 """Words after the options belong to the command."""
 
-EPILOG = """\b
-Examples:
+EPILOG = _choices.epilog("""
   # Find them, and write profile.yaml
   gputune tune -- python train.py
   # Without mixed precision
@@ -32,26 +30,16 @@ Examples:
   gputune tune -- torchrun --nproc-per-node=2 train.py
   # Afterwards: train with them
   gputune apply profile.yaml -- python train.py
-
-Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; 3 nothing could be measured, or
-the result could not be written; others: gputune --help.
-"""
+""", faults=_choices.UNWRITTEN)  # fmt: skip
 
 
 def tune(
     command: Annotated[
         list[str] | None, typer.Argument(metavar="CMD", help="After --: the command, and its arguments.")
     ] = None,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "-o",
-            "--output",
-            parser=_choices.path,
-            metavar="FILE",
-            help="The profile that gets the result; it keeps all else that it has.",
-        ),
-    ] = Path("profile.yaml"),
+    output: Annotated[Path, _choices.output("The profile that gets the result; it keeps all else that it has.")] = Path(
+        "profile.yaml"
+    ),
     profile: Annotated[
         str | None,
         typer.Option(
@@ -61,26 +49,16 @@ def tune(
             autocompletion=_choices.auto,
         ),
     ] = None,
-    only: Annotated[
-        str,
-        typer.Option(metavar="NAME,...", help="Change these settings alone.", autocompletion=_choices.some_settings),
-    ] = "",
+    only: Annotated[str, _choices.some_settings("Change these settings alone.")] = "",
     steps: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            min=20,
-            max=1_000_000,
-            help="The most steps of the measuring run.",
-            show_default="400, or more where they are short or scatter",
+        _choices.count(
+            "The most steps of the measuring run.", "400, or more where they are short or scatter", least=20, most=10**6
         ),
     ] = None,
     numerics: Annotated[str, _choices.LEVEL] = "mixed",
     guard_steps: Annotated[
-        int,
-        typer.Option(
-            "--guard-steps", metavar="N", min=20, max=1_000_000, help="The steps of each run that guards the loss."
-        ),
+        int, _choices.count("The steps of each run that guards the loss.", least=20, most=10**6)
     ] = 100,
     no_guard: Annotated[
         bool, typer.Option("--no-guard", help="Do not compare loss or outputs with FP32's; the result says so.")
@@ -114,9 +92,9 @@ def tune(
     before = load(output) if output.exists() else None  # raises for what is no profile, which would be lost
     host = Host()
     request = TuneRequest(
-        command=words, environ=inherited(), profile=_narrowing(profile, host), only=_choices.settings(only, "--only"),
-        steps=steps, level=cast("Numerics", numerics), guard_steps=None if no_guard else guard_steps,
-        allow_writes=allow_writes,
+        command=words, environ=inherited(), profile=_narrowing(profile, host),
+        only=_choices.listed(only, "--only", "setting", names()), steps=steps, level=cast(Numerics, numerics),
+        guard_steps=None if no_guard else guard_steps, allow_writes=allow_writes,
     )  # fmt: skip
     _begin(request)
     with kept_log(host.environ, words) as log, shown() as progress:

@@ -8,7 +8,6 @@ from gputune.resources.printable import counted, quoted
 
 STACK_BYTES = 64 << 20
 """The stack limit that NVIDIA's images recommend."""
-
 CACHE = '"$HOME/.cache/gputune-docker"'
 """A folder of the host, apart from the host's own profiles: a container caches more there than profiles."""
 

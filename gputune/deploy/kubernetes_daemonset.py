@@ -6,15 +6,11 @@ from gputune.deploy import manifest, node_checks
 
 FEATURES = "/etc/kubernetes/node-feature-discovery/features.d"
 """The folder that node-feature-discovery reads by default."""
-
 TEXTFILES = "/var/lib/node_exporter/textfile_collector"
 """The folder to start node_exporter with: --collector.textfile.directory."""
-
 INTERVAL_SECONDS = 300
-
 DEADLINE_SECONDS = 120
 """A broken driver may never answer."""
-
 HEALTHY = "/tmp/healthy"
 """There while the driver and all GPUs of the node answer, for the readiness probe."""
 
@@ -47,13 +43,10 @@ Where NVIDIA's runtime is not the nodes' default, name its RuntimeClass: --runti
 
 GPU_NODE = ("feature.node.kubernetes.io/pci-10de.present", "nvidia.com/gpu.present")
 """Labels of a node with GPUs: node-feature-discovery's, by PCI vendor, and gpu-feature-discovery's."""
-
-
 _FOLDERS = (("features", FEATURES), ("textfiles", TEXTFILES))
 
 
 def text(name: str, namespace: str | None, image: str, runtime_class: str | None) -> str:
-    """The manifest. Without a namespace kubectl chooses its current one."""
     metadata = manifest.metadata(name, namespace)
     spec = {
         "selector": {"matchLabels": metadata["labels"]},

@@ -7,21 +7,15 @@ from gputune.errors import UsageError
 
 USER_ID = 65532
 """The image's user, by number: runAsNonRoot cannot verify a name."""
-
 USER = {"runAsNonRoot": True, "runAsUser": USER_ID, "runAsGroup": USER_ID, "fsGroup": USER_ID}
-
 TMP = {"name": "tmp", "emptyDir": {}}
 TMP_MOUNT = {"name": "tmp", "mountPath": "/tmp"}
 """A writable /tmp beside the read-only root file system."""
-
 GPU = "nvidia.com/gpu"
 """The resource that NVIDIA's device plugin offers, and the usual taint of GPU nodes."""
-
 TOLERATIONS = [{"key": GPU, "operator": "Exists"}]
-
 FILE = "profile.yaml"
 FOLDER = "/etc/gputune"
-
 MOST_BYTES = 1 << 20
 """The most that all values of a ConfigMap may take: MaxSecretSize, by ValidateConfigMap in Kubernetes' source."""
 

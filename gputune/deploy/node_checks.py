@@ -13,7 +13,6 @@ NAMES = (
 
 PATIENT = "--timeout 20"
 """A driver without persistence mode starts each GPU when it is asked about it, which takes a second or more."""
-
 MUST_TELL = ("driver_mismatch", "driver_missing", "gpu_lost", "nvml_missing")
 """The checks of which a node with a working driver always gets an answer: UNKNOWN is a fault there.
 

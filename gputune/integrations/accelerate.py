@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 VARIABLE = "ACCELERATE_MIXED_PRECISION"
 """Exported by `accelerate launch` from its option or configuration file. An argument would override it."""
-
 _PRECISIONS = {"bfloat16": "bf16", "float16": "fp16"}
 
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 VARIABLE = "PL_TRAINER_PRECISION"
 """A default that the user exports for the Trainer. An argument would override it."""
-
 _PRECISIONS = {"bfloat16": "bf16-mixed", "float16": "16-mixed"}
 
 

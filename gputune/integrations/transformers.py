@@ -33,7 +33,12 @@ def training_arguments(tuning: Tuning, dataset: Any = None) -> dict[str, Any]:
     with bf16. The Trainer uses the DataLoader's arguments for evaluation too.
     """
     defaults = importlib.import_module("transformers").TrainingArguments
-    chosen = {**_precision(tuning), **_loading(tuning, dataset), **_optimizer(tuning)}
+    given = tuning.dataloader_kwargs(dataset)
+    # Choices other than false and zero: transformers pins memory by default, which torch does not.
+    loading = {f"dataloader_{name}": given[name] for name in _LOADING if given.get(name)}
+    # Without a fused optimizer transformers' default stays: fused too, from torch 2.8 on.
+    optimizer = {"optim": "adamw_torch_fused"} if tuning.optimizer_kwargs().get("fused") else {}
+    chosen = {**_precision(tuning), **loading, **optimizer}
     return {name: value for name, value in chosen.items() if value != getattr(defaults, name)}
 
 
@@ -45,14 +50,3 @@ def _precision(tuning: Tuning) -> dict[str, Any]:
 
     has_bf16 = importlib.import_module("transformers.utils").is_torch_bf16_gpu_available
     return {name: True, "use_cpu": name == "bf16" and not (torch.cuda.is_available() or has_bf16())}
-
-
-def _loading(tuning: Tuning, dataset: Any) -> dict[str, Any]:
-    """Choices other than false and zero: transformers pins memory by default, which torch does not."""
-    chosen = tuning.dataloader_kwargs(dataset)
-    return {f"dataloader_{name}": chosen[name] for name in _LOADING if chosen.get(name)}
-
-
-def _optimizer(tuning: Tuning) -> dict[str, Any]:
-    """`optim` for a fused optimizer. Otherwise transformers' default stays: fused too, from torch 2.8 on."""
-    return {"optim": "adamw_torch_fused"} if tuning.optimizer_kwargs().get("fused") else {}

@@ -2,8 +2,6 @@
 measured, and what to type next. Pure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,14 +25,12 @@ from gputune.search.traits import traits
 
 __all__ = ["Answer", "By", "Chosen", "Gain", "Next", "Reach", "Step", "answer_of"]
 
-
 WORKERS = "dataloader_workers"
 SETTINGS = ("amp_dtype", "matmul_precision", *FLAGS)
 FLAGS_OF_TORCH = ("matmul_precision", "cudnn_benchmark")
 """The settings of a network that `gputune apply` alone applies."""
 IMAGES = "convnet"
 """The reference network that has convolutions, which channels_last and cuDNN's own search concern."""
-EQUAL = Comparison(ratio=1.0, low=1.0, high=1.0, pairs=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +56,8 @@ class Answer:
 
 
 def answer_of(profile: Profile, path: str, again: Sequence[str] | None = None, *, is_elsewhere: bool = False) -> Answer:
-    """The answer of the profile in the file `path`. `again` is the command that measures again what is provisional,
-    where it is known how the profile was measured; `is_elsewhere` that commands will be typed on a machine without the
-    profile's device.
+    """`again` measures again what is provisional, where it is known how the profile in the file `path` was measured;
+    `is_elsewhere`: commands will be typed on a machine without the profile's device.
     """
     path = f"./{path}" if path.startswith("-") else path  # which commands would take for an option
     found = tuple(_gains(profile))
@@ -76,7 +71,7 @@ def answer_of(profile: Profile, path: str, again: Sequence[str] | None = None, *
     steps = (
         next_steps.elsewhere(profile, path, found)
         if elsewhere
-        else next_steps.next_steps(profile, path, found, again or next_steps.again(profile, path), failed)
+        else next_steps.next_steps(profile, path, found, again, failed)
     )
     return Answer(
         path=path,
@@ -131,14 +126,10 @@ def _of_network(network: str, choices: Mapping[str, Choice], rows: list[Measurem
     injected = with_precision(chosen, "bfloat16") if "amp_dtype" in chosen else chosen
     whole = _speed(first, second, chosen)
     return Gain(
-        kind="network",
-        name=network,
-        by=_by(choices, whole, (chosen, flags, injected)),
-        times=whole.ratio if whole else None,
-        interval=whole.interval if whole else None,
-        by_apply=_reach(first, second, flags),
-        by_mixed=_reach(first, second, injected),
-    )
+        kind="network", name=network, by=_by(choices, whole, (chosen, flags, injected)),
+        times=whole.ratio if whole else None, interval=whole.interval if whole else None,
+        by_apply=_reach(first, second, flags), by_mixed=_reach(first, second, injected),
+    )  # fmt: skip
 
 
 def _combination(choices: Mapping[str, Choice], images: bool, names: Sequence[str]) -> Combination:
@@ -189,7 +180,7 @@ def _speed(first: Steps, second: Steps, one: Combination) -> Comparison | None:
 def _ratio(rows: Steps, one: Combination, base: Combination) -> Comparison | None:
     if one not in rows or base not in rows:
         return None
-    return EQUAL if one == base else rows[one].against(rows[base])
+    return Comparison(ratio=1.0, low=1.0, high=1.0, pairs=0) if one == base else rows[one].against(rows[base])
 
 
 def _reach(first: Steps, second: Steps, one: Combination) -> Reach | None:
@@ -226,10 +217,7 @@ def _of_program(program: Program) -> Gain:
     """Its settings were measured together, and each has the gain of all."""
     together = next((choice for choice in program.settings.values() if choice.gain), None)
     return Gain(
-        kind="program",
-        name=program.entry,
-        by=By.PROGRAM if program.settings else By.NONE,
-        times=together.gain if together else None,
-        interval=together.interval if together else None,
+        kind="program", name=program.entry, by=By.PROGRAM if program.settings else By.NONE,
+        times=together.gain if together else None, interval=together.interval if together else None,
         guard=program.guard.reason if program.guard and program.guard.verdict == "accepted" else "",
-    )
+    )  # fmt: skip

@@ -3,8 +3,6 @@
 Each sentence is a text that has not been wrapped yet; a terminal and a page show the same words.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -19,21 +17,24 @@ PLACEHOLDER = "PROFILE"
 
 
 class By(Enum):
-    """How a gain is reached (`HOW`), or why none is shown (`WITHOUT`)."""
+    """How a gain is reached, or why none is shown (`WITHOUT`), in words."""
 
-    APPLY = auto()
-    MIXED = auto()
-    SCRIPT = auto()
+    APPLY = "by `apply` alone"
+    MIXED = "by `gputune tune` or `--numerics mixed`"
+    SCRIPT = "by lines in your script"
     """float16 needs a loss scaler."""
-    LOADER = auto()
-    LOADER_LINES = auto()
+    LOADER = "by `--inject-dataloader` or `gputune tune`"
+    LOADER_LINES = "by `gputune tune` or a line of your script"
     """As LOADER, but for `--inject-dataloader`, which follows the general number of workers, and that is none."""
-    PROGRAM = auto()
-    NONE = auto()
-    UNCERTAIN = auto()
-    UNMEASURED = auto()
-    UNKNOWN = auto()
-    PROVISIONAL = auto()
+    PROGRAM = "by `apply` alone, which recognises it"
+    NONE = "nothing to gain"
+    UNCERTAIN = "no certain gain of all settings together"
+    UNMEASURED = "not measured"
+    UNKNOWN = "chosen by an earlier probe, whose figures are not in this file"
+    PROVISIONAL = "not known, since the machine was disturbed meanwhile"
+
+
+WITHOUT = (By.NONE, By.UNCERTAIN, By.UNMEASURED, By.UNKNOWN, By.PROVISIONAL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +57,8 @@ class Gain:
     """With all that is recommended; None where no figure is known."""
     interval: tuple[float, float] | None = None
     by_apply: Reach | None = None
-    """What `gputune apply` alone reaches; None where it was not measured. Of networks only, as is the next one."""
     by_mixed: Reach | None = None
-    """What `gputune apply --numerics mixed` reaches."""
+    """Of networks: what `gputune apply` reaches alone, and with `--numerics mixed`; None where it was not measured."""
     workers: int | None = None
     """Of samples: the recommended number."""
     guard: str = ""
@@ -76,7 +76,7 @@ class Chosen:
 
 
 class Step(Enum):
-    """What a command of `Next` is for (`AFTER`)."""
+    """What a command of `Next` is for; `AFTER` has the comment behind it."""
 
     REPAIR = auto()
     LOOK = auto()
@@ -95,8 +95,6 @@ class Step(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Next:
-    """A command to type next, in words, and what it is for."""
-
     step: Step
     words: tuple[str, ...]
 
@@ -121,40 +119,22 @@ AFTER: dict[Step, str] = {
     Step.TUNE: "what suits your own script best",
     Step.TUNE_ANYWAY: "whether your own script differs",
 }
-"""The comment behind each command."""
-HOW: dict[By, str] = {
-    By.APPLY: "by `apply` alone",
-    By.MIXED: "by `gputune tune` or `--numerics mixed`",
-    By.SCRIPT: "by lines in your script",
-    By.LOADER: "by `--inject-dataloader` or `gputune tune`",
-    By.LOADER_LINES: "by `gputune tune` or a line of your script",
-    By.PROGRAM: "by `apply` alone, which recognises it",
-}
-"""How a gain is reached."""
-WITHOUT: dict[By, str] = {
-    By.NONE: "nothing to gain",
-    By.UNCERTAIN: "no certain gain of all settings together",
-    By.UNMEASURED: "not measured",
-    By.UNKNOWN: "chosen by an earlier probe, whose figures are not in this file",
-    By.PROVISIONAL: "not known, since the machine was disturbed meanwhile",
-}
-"""Why there is no gain to show."""
 
 
 def gain_texts(gains: Sequence[Gain]) -> Iterator[str]:
     """A sentence for each program and kind of network that gains, one for loading, and one for each other fate."""
-    shown = [one for one in gains if one.by in HOW]
+    shown = [one for one in gains if one.by not in WITHOUT]
     yield from (_of_program(one) for one in shown if one.kind == "program")
     networks = [one for one in shown if one.kind == "network"]
     yield from map(_of_network, sorted(networks, key=lambda one: -(one.times or 0.0)))
     for by in (By.LOADER, By.LOADER_LINES):
         loading = [one for one in shown if one.kind == "samples" and one.by is by]
         if loading:
-            yield f"data loading: {', '.join(map(_of_samples, loading))}; {HOW[by]}"
-    for by, words in WITHOUT.items():
+            yield f"data loading: {', '.join(map(_of_samples, loading))}; {by.value}"
+    for by in WITHOUT:
         same = [name_of(one) for one in gains if one.by is by]
         if same:
-            yield f"{words}: {', '.join(same)}"
+            yield f"{by.value}: {', '.join(same)}"
     if not gains:
         yield "what can be gained is not measured"
 
@@ -200,12 +180,12 @@ def _of_samples(gain: Gain) -> str:
 
 def _of_network(gain: Gain) -> str:
     said = f"{name_of(gain)}: {times(gain.times or 0.0)} times as fast as torch's defaults"
-    alone = _reached(gain.by_apply, HOW[By.APPLY])
+    alone = _reached(gain.by_apply, By.APPLY.value)
     if gain.by is By.APPLY:
-        return f"{said}, all of it {HOW[By.APPLY]}"
+        return f"{said}, all of it {By.APPLY.value}"
     if gain.by is By.MIXED:
-        return f"{said}; {alone}, all of it {HOW[By.MIXED]}" if alone else f"{said}, {HOW[By.MIXED]}"
-    rest = ", ".join(filter(None, [alone, _reached(gain.by_mixed, HOW[By.MIXED])]))
+        return f"{said}; {alone}, all of it {By.MIXED.value}" if alone else f"{said}, {By.MIXED.value}"
+    rest = ", ".join(filter(None, [alone, _reached(gain.by_mixed, By.MIXED.value)]))
     return f"{said} with float16, whose loss scaler takes lines in your script" + (f"; {rest}" if rest else "")
 
 

@@ -1,7 +1,5 @@
 """The answer on the last screen: at most 24 lines of 80 columns, whatever a profile holds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -19,7 +17,6 @@ LEAST_SETTINGS, MOST_SETTINGS = 2, 4
 MOST_MESSAGE, MOST_COMMAND = 2, 3
 """Lines of one finding's message, and of one command."""
 EVERY = "every setting with its reason: "
-RUNS = (Step.PROGRAM, Step.MIXED, Step.APPLY, Step.LOADER)
 BEFORE_RUNNING = (Step.REPAIR, Step.AGAIN, Step.MEASURE, Step.MEASURE_OTHERS, Step.RETRY)
 
 
@@ -108,7 +105,7 @@ def _without_result(answer: Answer, width: int) -> list[str]:
 
 def _next(answer: Answer, width: int, written: str) -> list[str]:
     steps, there = {one.step for one in answer.next}, answer.elsewhere
-    idle = not steps.intersection((*RUNS, *BEFORE_RUNNING))
+    idle = not steps.intersection((Step.PROGRAM, Step.MIXED, Step.APPLY, Step.LOADER, *BEFORE_RUNNING))
     title = [f"written to {written}"] if written else []
     if idle:
         title.append(f"nothing is to be applied: torch's defaults are best {f'on {there}' if there else 'here'}")

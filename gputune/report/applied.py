@@ -22,7 +22,6 @@ def print_applied(applied: Sequence[Applied], stream: IO[str]) -> None:
 
 
 def print_advice(advice: Advice | None, stream: IO[str]) -> None:
-    """What `gputune apply` would put into models of each kind, and into each script that was tuned."""
     if not advice:
         return
     rows = [(NETWORKS.get(family, family), values) for family, values in advice.families.items()]
@@ -41,7 +40,6 @@ def _put(setting: str, value: Value) -> str:
 
 
 def print_status(process: Status, verify: bool, stream: IO[str]) -> None:
-    """The settings of a process, and with `verify` whether its computations confirm them."""
     console = console_of(stream)
     console.print(plain(f"torch {process.torch} of {process.python}, {process.gpu or 'without a GPU'}"))
     if process.digest:

@@ -5,7 +5,6 @@ The lines assume a script's own `model`, `optimizer`, `inputs`, `targets`, `loss
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from itertools import chain
 
 from gputune import knobs
 from gputune.host.stderr import one_line
@@ -15,9 +14,7 @@ from gputune.runtime import advising
 from gputune.runtime.deciding import Terms
 
 Values = Mapping[str, Value]
-
 ALL = Terms(numerics="mixed", inject=True, inject_dataloader=True)
-
 SDPA = {"flash": ("cudnn",), "efficient": ("cudnn", "flash"), "math": ("cudnn", "flash", "mem_efficient")}
 """The back ends of attention that are switched off so that another comes first."""
 
@@ -91,11 +88,11 @@ def _model(values: Values, device: str) -> list[str]:
     if not values:
         return []
     lines = {
-        "channels_last": ["model = model.to(memory_format=torch.channels_last)"],
-        "compile": ["model.compile()"],
-        "fused_optimizer": ["optimizer = torch.optim.AdamW(model.parameters(), fused=True)  # likewise Adam and SGD"],
+        "channels_last": "model = model.to(memory_format=torch.channels_last)",
+        "compile": "model.compile()",
+        "fused_optimizer": "optimizer = torch.optim.AdamW(model.parameters(), fused=True)  # likewise Adam and SGD",
     }
-    chosen = chain.from_iterable(found for name, found in lines.items() if values.get(name))
+    chosen = (line for name, line in lines.items() if values.get(name))
     return [f'model = model.to("{device}")', *chosen, *_step(values.get("amp_dtype"), device)]
 
 

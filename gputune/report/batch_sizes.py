@@ -50,7 +50,6 @@ def _percent(share: float) -> str:
 
 
 def largest(answer: BatchSizes) -> str:
-    """Return a sentence: the largest batch to use, its margin in bytes and percent, and what ran without it."""
     if answer.largest is None:
         margin = _percent(answer.margin)
         return f"Largest batch: none leaves {margin} of the memory; the largest that ran is {answer.largest_run}."
@@ -63,7 +62,6 @@ def largest(answer: BatchSizes) -> str:
 
 
 def fastest(answer: BatchSizes) -> str:
-    """Return a sentence: the batch with the best throughput, and its gain over the smallest that was timed."""
     rows = {int(row.params["batch"]): row for row in answer.timed}
     if answer.fastest is None:
         return "Best throughput: unknown; no batch was timed."

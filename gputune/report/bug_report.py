@@ -4,29 +4,22 @@ Each section is a block of plain text, so that nothing in it is taken for a link
 where it is discussed: what comes last is cut.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from gputune.checks import Finding
+from gputune.facts.gap import Gap
 from gputune.host.shared_text import Cleaner
 from gputune.host.stderr import one_line
+from gputune.profile import Profile
 from gputune.report.severities import WORST_FIRST
-
-if TYPE_CHECKING:
-    from gputune.checks import Finding
-    from gputune.facts.gap import Gap
-    from gputune.profile import Profile
-    from gputune.runtime.status import Status
+from gputune.runtime.status import Status
 
 MOST_BYTES = 60_000
 """GitHub takes 65,536 characters in one text."""
 LONGEST_SECTION = 16_000
 _CUT = "... the rest is cut"
-_SHOWN = ("setting", "before", "after", "status", "source", "why")
-"""What is shown of a setting in force."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,17 +92,16 @@ def gaps(found: Sequence[Gap]) -> list[str]:
 
 
 def status(found: Status) -> list[str]:
-    """The settings that are in force, and who chose each."""
+    shown = ("setting", "before", "after", "status", "source", "why")
     head = f"python {found.python}, torch {found.torch}, GPU {found.gpu or 'none'}"
     rows = (row.plain for row in found.settings)
     return [
         f"{head}, applied {found.digest or 'nothing'}",
-        *(", ".join(f"{key}={row[key]}" for key in _SHOWN if row.get(key) is not None) for row in rows),
+        *(", ".join(f"{key}={row[key]}" for key in shown if row.get(key) is not None) for row in rows),
     ]
 
 
 def profile(found: Profile) -> list[str]:
-    """What a profile says, without its measurements."""
     benches = Counter(row.bench for row in found.measurements)
     return [
         f"created {found.created} by gputune {found.gputune}, {len(found.programs)} programs of the user's",

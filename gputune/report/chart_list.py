@@ -1,7 +1,5 @@
 """The list of charts, for the terminal and for the page."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gputune.measurement import Measurement
@@ -12,22 +10,17 @@ from gputune.report.charts import Chart
 CHARTS: Mapping[str, tuple[Callable[[Sequence[Measurement]], Iterator[Chart]], ...]] = {
     "All GPUs side by side": (matmul_charts.side_by_side,),
     "Matmul": (
-        matmul_charts.dtypes,
-        matmul_charts.peak,
-        matmul_charts.truth,
-        matmul_charts.alignment,
-        matmul_charts.shapes,
+        matmul_charts.dtypes, matmul_charts.peak, matmul_charts.truth, matmul_charts.alignment, matmul_charts.shapes,
     ),
     "Convolutions": (network_charts.convolutions,),
     "Attention": (network_charts.attention,),
     "Loading data": (loading_charts.workers,),
     "Networks": (network_charts.training,),
-}
+}  # fmt: skip
 """By subject. The most important come last, next to the answer of a terminal; a page reverses the groups."""
 
 
 def groups(profile: Profile) -> Iterator[tuple[str, list[Chart]]]:
-    """The charts of what a profile has rows of, by group."""
     for title, makers in CHARTS.items():
         if charts := [chart for make in makers for chart in make(profile.measurements)]:
             yield title, charts

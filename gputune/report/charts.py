@@ -4,8 +4,6 @@ Charts are data, which `tables` draws: so they are tested without a terminal. Ro
 version, or made up: those that lack what a chart needs are left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -54,7 +52,6 @@ class Picture:
 
 
 def bars(unit: str, rows: Mapping[str, Measurement], name: str = "") -> Picture:
-    """A bar for each row's median."""
     return Picture(name=name, unit=unit, rows={key: (mark(row),) for key, row in rows.items()})
 
 
@@ -84,7 +81,7 @@ class Chart:
     pictures: tuple[Picture, ...] = ()
     """What a page draws of it, with intervals; nothing where the table says all."""
 
-    def filled(self) -> Chart:
+    def filled(self) -> "Chart":
         """The chart without its empty columns, such as a CPU's clock."""
         kept = [place for place in range(len(self.columns)) if any(line[place] != "" for line in self.rows)]
         columns = tuple(self.columns[place] for place in kept)

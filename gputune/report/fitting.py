@@ -2,8 +2,6 @@
 room. Commands are never cut: they go on behind a backslash, as a shell reads them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 

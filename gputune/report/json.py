@@ -88,8 +88,7 @@ def _schema(kind: type[_Answer]) -> dict[str, Any]:
 def check(facts: Facts, findings: Sequence[Finding], summary: Summary) -> str:
     """A `CheckAnswer`, without what tells who and where, since it is sent on and kept."""
     clean = cleaner()
-    rows = [asdict(finding) for finding in findings]
-    read = {"facts": clean.all(asdict(facts)), "findings": clean.all(rows, TEXTS)}
+    read = {"facts": clean.all(asdict(facts)), "findings": clean.all([asdict(one) for one in findings], TEXTS)}
     return text({**_head(), "summary": asdict(summary), **read})
 
 
@@ -102,13 +101,5 @@ def _head() -> dict[str, Any]:
 
 
 def text(data: Any) -> str:
-    return _escaped(json.dumps(data, indent=2, allow_nan=False))
-
-
-def line(data: Any) -> str:
-    return _escaped(json.dumps(data, allow_nan=False))
-
-
-def _escaped(text: str) -> str:
-    """The one control character that json.dumps writes as it is."""
-    return text.replace("\x7f", "\\u007f")
+    # The one control character that json.dumps writes as it is.
+    return json.dumps(data, indent=2, allow_nan=False).replace("\x7f", "\\u007f")

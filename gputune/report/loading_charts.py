@@ -20,10 +20,7 @@ STARS = {
 
 
 def workers(measurements: Sequence[Measurement]) -> Iterator[Chart]:
-    """A chart of the user's own dataset, and one of the synthetic samples; a star marks what these rows recommend.
-
-    Rows whose batches were not handed over are left out. Ratios are of rows that were taken in turn with no workers.
-    """
+    """Rows whose batches were not handed over are left out. Ratios are of rows taken in turn with no workers."""
     for kinds, star in STARS.items():
         lines = [
             line

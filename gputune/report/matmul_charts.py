@@ -46,17 +46,12 @@ def dtypes(measurements: Sequence[Measurement]) -> Iterator[Chart]:
         title="Matmul by dtype (medians, with their 99 % intervals)",
         columns=("dtype", "", "TFLOP/s", "to FP32", "error"),
         rows=[
-            (
-                dtype,
-                Bar(value=row.median, most=most),
-                rate(row),
-                ratio(row, speeds.get("float32")),
-                f"{errors[dtype].median:.1e}" if dtype in errors else "",
-            )
+            (dtype, Bar(value=row.median, most=most), rate(row), ratio(row, speeds.get("float32")),
+             f"{errors[dtype].median:.1e}" if dtype in errors else "")
             for dtype, row in speeds.items()
         ],
         pictures=(bars("TFLOP/s", speeds),),
-    )
+    )  # fmt: skip
 
 
 def peak(measurements: Sequence[Measurement]) -> Iterator[Chart]:
@@ -76,14 +71,9 @@ def peak(measurements: Sequence[Measurement]) -> Iterator[Chart]:
 
 def _peak(dtype: str, steady: Measurement, burst: Measurement | None, limit: Measurement | None) -> tuple[str, ...]:
     return (
-        dtype,
-        number(burst.median) if burst else "",
-        number(steady.median),
-        number(limit.median) if limit else "",
-        f"{steady.median / limit.median:.0%}" if limit else "",
-        _condition(steady, "sm_clock_mhz"),
-        _sizes(steady),
-    )
+        dtype, number(burst.median) if burst else "", number(steady.median), number(limit.median) if limit else "",
+        f"{steady.median / limit.median:.0%}" if limit else "", _condition(steady, "sm_clock_mhz"), _sizes(steady),
+    )  # fmt: skip
 
 
 def _peaks(dtype: str, steady: Rows, burst: Rows, limit: Rows) -> tuple[Mark, ...]:
@@ -130,19 +120,12 @@ def alignment(measurements: Sequence[Measurement]) -> Iterator[Chart]:
         multiples = sorted({multiple for found in shares.values() for multiple in found})
         if not multiples:
             continue
-        pictures.append(
-            Picture(
-                name=dtype,
-                unit="% of the best",
-                rows={
-                    str(multiple): tuple(found[multiple] for found in shares.values() if multiple in found)
-                    for multiple in multiples
-                },
-            )
-        )
+        marks: dict[str, tuple[Mark, ...]] = {}
         for place, multiple in enumerate(multiples):
+            marks[str(multiple)] = tuple(found[multiple] for found in shares.values() if multiple in found)
             cells = (cell for found in shares.values() for cell in _share(found.get(multiple)))
             lines.append(("" if place else dtype, str(multiple), *cells))
+        pictures.append(Picture(name=dtype, unit="% of the best", rows=marks))
     if lines:
         yield Chart(
             title=f"Matmul whose {' or '.join(dims)} is a multiple of so much, beside the best",

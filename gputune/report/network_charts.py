@@ -52,7 +52,6 @@ def _format_marks(pair: Mapping[bool, Measurement]) -> tuple[Mark, ...]:
 
 
 def attention(measurements: Sequence[Measurement]) -> Iterator[Chart]:
-    """For each shape torch's own choice, then the back ends, the fastest first."""
     charts: dict[tuple[str, str], dict[str, dict[str, Measurement]]] = {}
     for row in rows(measurements, "attention throughput", "dtype backend", "head length"):
         if shape := Workload.of(row.params):
@@ -81,9 +80,7 @@ def _backend_marks(backends: Mapping[str, Measurement]) -> tuple[Mark, ...]:
 
 
 def training(measurements: Sequence[Measurement]) -> Iterator[Chart]:
-    """Steps of each network in both groups, the fastest first; a star marks what these rows recommend.
-
-    The groups were measured one after the other, so each has ratios of its own: the first to torch's defaults, the
+    """The groups were measured one after the other, so each has ratios of its own: the first to torch's defaults, the
     second to the same precision and memory format without options.
     """
     known = readable(measurements)
@@ -92,15 +89,10 @@ def training(measurements: Sequence[Measurement]) -> Iterator[Chart]:
         best, refused = _training.best(known, network), _training_rows.refusals(known, network)
         memory, batch = _memory(known, network), next(iter(rates.values())).params["batch"]
         lines = [
-            (
-                "*" if tried == best else "",
-                _name(tried) + (", refused" if precision_of(tried) in refused else ""),
-                _milliseconds(row),
-                ratio(row, rates.get(DEFAULT)),
-                memory.get(tried, ""),
-            )
+            ("*" if tried == best else "", _name(tried) + (", refused" if precision_of(tried) in refused else ""),
+             _milliseconds(row), ratio(row, rates.get(DEFAULT)), memory.get(tried, ""))
             for tried, row in _ranked(rates)
-        ]
+        ]  # fmt: skip
         options, worth = _training_rows.steps(known, network, "options"), _training.options(known, network)
         like_all: list[tuple[Cell, ...]] = []
         if _training.has_fused_like_all(known, network):
@@ -163,7 +155,6 @@ def readable(measurements: Sequence[Measurement]) -> list[Measurement]:
 
 
 def _memory(known: Sequence[Measurement], network: str) -> dict[Combination | None, str]:
-    """The peak in MiB of each combination of the first group."""
     peaks = select(known, _training_rows.BENCH, "peak_memory", network=network, stage="precision")
     return {combination_of(row.params): number(row.median) for row in peaks}
 

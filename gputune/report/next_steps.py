@@ -1,7 +1,5 @@
 """What to type next, chosen by what a profile says of its machine."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
@@ -34,7 +32,10 @@ def elsewhere(profile: Profile, path: str, gains: Sequence[Gain]) -> Iterator[Ne
 def next_steps(
     profile: Profile, path: str, gains: Sequence[Gain], again: Sequence[str] | None, failed: Sequence[str]
 ) -> Iterator[Next]:
-    """The most urgent first. `again` measures again what is provisional; `failed` are benches without a result."""
+    """The most urgent first. `again` measures again what is provisional, if the options of its probe are known;
+    `failed` are benches without a result.
+    """
+    again = again or command(profile, _as_before(profile, path), completes=True)
     errors = merged([one for one in profile.findings if one.severity == "ERROR"])
     if errors:
         _, _, remedy = errors[0]
@@ -107,11 +108,6 @@ def is_away(name: str, choice: Choice) -> bool:
     if isinstance(choice.value, dict):
         return any(multiple != 1 for multiple in choice.value.values())
     return not knobs.is_default(setting, choice.value) and choice.value != setting.DEFAULT
-
-
-def again(profile: Profile, path: str) -> tuple[str, ...] | None:
-    """The command that measures again what a file's choices wait for; the options of its probe are not known."""
-    return command(profile, _as_before(profile, path), completes=True)
 
 
 def _as_before(profile: Profile, path: str) -> dict[str, object]:

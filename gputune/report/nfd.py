@@ -19,13 +19,11 @@ from gputune.version import __version__
 
 PREFIX = "gputune.dev/"
 """gputune's own namespace. node-feature-discovery rejects kubernetes.io's."""
-
 MOST = 63
 """The most characters that a label's name, and its value, may have."""
 
 
 def text(facts: Facts, findings: Sequence[Finding]) -> str:
-    """The file's content, for the checks that were asked."""
     asked = {finding.check for finding in findings}
     lines = [f"{PREFIX}{name}={value}" for name, value in labels(facts, findings).items()]
     return "\n".join([f"# gputune {__version__}: {len(asked)} of {len(names())} checks asked", *lines, ""])
@@ -37,10 +35,6 @@ def labels(facts: Facts, findings: Sequence[Finding]) -> dict[str, str]:
     `status` is the worst severity found: ok, warning, error or unknown; it is missing if nothing is applicable. Each
     check with a warning or an error has a label of its own. Nodes with the same `profile` label can share a profile.
     """
-    return {**_machine(facts), **_health(findings)}
-
-
-def _machine(facts: Facts) -> dict[str, str]:
     identity = fingerprint(facts, "cuda:0" if facts.device_gpu("cuda:0") else "cpu")
     gpus = {gpu.name for gpu in facts.gpus}
     texts = {
@@ -50,7 +44,8 @@ def _machine(facts: Facts) -> dict[str, str]:
     }
     name, digest = places.file_name(identity).removesuffix(".yaml").rsplit("-", 1)
     texts["profile"] = f"{name[: MOST - len(digest) - 1]}-{digest}"
-    return {name: value(text) for name, text in texts.items() if value(text)}
+    machine = {name: value(text) for name, text in texts.items() if value(text)}
+    return {**machine, **_health(findings)}
 
 
 def _health(findings: Sequence[Finding]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from gputune.host.shared_text import TEXTS, cleaner
 from gputune.measurement import Measurement
-from gputune.profile import Guard, Program
+from gputune.profile import Program
 from gputune.report import json
 from gputune.report.charts import Cell, Chart, Mark, Picture, number, ratio, ratio_mark
 from gputune.report.tables import console_of, draw, plain
@@ -34,7 +34,6 @@ def json_text(program: Program) -> str:
 
 
 def print_program(result: TuneResult, stream: IO[str]) -> None:
-    """Print what was tried, with times, memory and losses, and what was left out and why."""
     console = console_of(stream)
     for chart in charts(result.program):
         draw(console, chart)
@@ -60,15 +59,19 @@ def charts(program: Program) -> Iterator[Chart]:
         )
     guard = program.guard
     if guard and guard.fp32:
+        parts = list(enumerate(zip(guard.fp32, guard.tuned, strict=False), start=1))
+        marks = {
+            f"part {place}": (
+                Mark(name="FP32", value=(low + high) / 2, interval=(low, high)), Mark(name="tuned", value=tuned),
+            )
+            for place, ((low, high), tuned) in parts
+        }  # fmt: skip
         yield Chart(
             title=f"Mean loss of {guard.steps} steps, in {len(guard.fp32)} parts: FP32 with three seeds, and tuned",
             columns=("part", "FP32 from", "to", "tuned"),
             numbers=("FP32 from", "to", "tuned"),
-            rows=[
-                (str(place + 1), number(low), number(high), number(one))
-                for place, ((low, high), one) in enumerate(zip(guard.fp32, guard.tuned, strict=False))
-            ],
-            pictures=(_losses_in_band(guard),),
+            rows=[(str(place), number(low), number(high), number(tuned)) for place, ((low, high), tuned) in parts],
+            pictures=(Picture(unit="mean loss", rows=marks),),
         )
 
 
@@ -81,19 +84,6 @@ def _bars(rows: Sequence[Measurement]) -> Iterator[Picture]:
             _name(row): (one,) for row in arms if (one := ratio_mark(row, arms[0], f"{number(1000 / row.median)} ms"))
         }
         yield Picture(name=stage, unit="times as fast", rows=marks, base=1.0)
-
-
-def _losses_in_band(guard: Guard) -> Picture:
-    return Picture(
-        unit="mean loss",
-        rows={
-            f"part {place}": (
-                Mark(name="FP32", value=(between[0] + between[1]) / 2, interval=between),
-                Mark(name="tuned", value=loss),
-            )
-            for place, (between, loss) in enumerate(zip(guard.fp32, guard.tuned, strict=False), start=1)
-        },
-    )
 
 
 def _arms(rows: Sequence[Measurement]) -> Iterator[tuple[Cell, ...]]:
@@ -130,9 +120,8 @@ def answer(result: TuneResult, path: Path, command: Sequence[str]) -> str:
             )
         refused = "; what was faster, the guard refused" if result.refused else ""
         return f"{program.entry}: nothing is to be gained here: torch's defaults are best{refused}"
-    default = next(row for row in program.measurements if row.params == {"stage": "final"})
     found = result.gain
-    before = 1000 / default.median
+    before = 1000 / next(row.median for row in program.measurements if row.params == {"stage": "final"})
     words = [
         f"{program.entry}: {before:.4g} -> {before / found.ratio:.4g} ms a {_what(program)}, "
         f"{found.ratio:.3g} times ({found.low:.3g} to {found.high:.3g}) as fast",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any
 
@@ -21,8 +21,6 @@ HEARTBEAT_SECONDS = 60.0
 """How long a part goes on until another line tells of it, where lines stay."""
 LEAST_CUT = len(CUT) + 2
 """The cells in which something of a text is left where it is cut, be its first character a wide one."""
-PER_SECOND = 4
-"""How often the changing line is drawn."""
 
 
 @contextmanager
@@ -42,9 +40,7 @@ def shown(first: Progress | None = None, *, lines: bool = True) -> Iterator[Call
 
     line = _ChangingLine(console, first or Progress(part=READING))
     # rich would take a closed stdout for its own and not give it back.
-    with Live(
-        console=console, get_renderable=line.drawn, refresh_per_second=PER_SECOND, transient=True, redirect_stdout=False
-    ):
+    with Live(console=console, get_renderable=line.drawn, transient=True, redirect_stdout=False):
         yield line.tell
 
 
@@ -111,10 +107,8 @@ class _Lasting:
             return len(text)
 
     def flush(self) -> None:
-        try:
+        with suppress(OSError):
             self._stream.flush()
-        except OSError:
-            return
 
 
 def words(progress: Progress, elapsed: float, width: int | None = None) -> str:

@@ -24,10 +24,15 @@ def text(facts: Facts, findings: Sequence[Finding]) -> str:
                   for one in findings)  # fmt: skip
     statuses = {name: STATUS[severity] for name, severity in found.items() if severity in STATUS}
     about = "0 ok, 1 warning, 2 error, 3 unknown. A check that is not applicable or was not asked has no series."
+    libraries = facts.libraries
+    info = series(
+        "gputune_info", version=__version__, torch=libraries.torch or "", cuda=libraries.cuda or "",
+        driver=facts.driver.version or "", gpu=", ".join(dict.fromkeys(gpu.name for gpu in facts.gpus)),
+    )  # fmt: skip
     families = (
         _family("gputune_check_status", about, statuses),
         _family("gputune_gpus", "GPUs that NVML or, without it, torch lists.", {"gputune_gpus": len(facts.gpus)}),
-        _family("gputune_info", "Versions of gputune, torch, CUDA and driver, and the GPUs.", {_info(facts): 1}),
+        _family("gputune_info", "Versions of gputune, torch, CUDA and driver, and the GPUs.", {info: 1}),
     )
     return "".join(f"{line}\n" for family in families for line in family)
 
@@ -36,17 +41,6 @@ def _family(name: str, about: str, values: Mapping[str, int]) -> Iterator[str]:
     yield f"# HELP {name} {about}"
     yield f"# TYPE {name} gauge"
     yield from (f"{one} {number}" for one, number in values.items())
-
-
-def _info(facts: Facts) -> str:
-    return series(
-        "gputune_info",
-        version=__version__,
-        torch=facts.libraries.torch or "",
-        cuda=facts.libraries.cuda or "",
-        driver=facts.driver.version or "",
-        gpu=", ".join(dict.fromkeys(gpu.name for gpu in facts.gpus)),
-    )
 
 
 def series(metric: str, **labels: str) -> str:

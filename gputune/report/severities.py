@@ -14,11 +14,8 @@ FailOn = Literal["error", "warning", "unknown", "never"]
 
 WORST_FIRST: tuple[Severity, ...] = ("ERROR", "WARNING", "UNKNOWN", "OK", "NOT_APPLICABLE")
 FAIL_ON: dict[FailOn, tuple[Severity, ...]] = {
-    "error": ("ERROR",),
-    "warning": ("ERROR", "WARNING"),
-    "unknown": ("ERROR", "WARNING", "UNKNOWN"),
-    "never": (),
-}
+    "error": WORST_FIRST[:1], "warning": WORST_FIRST[:2], "unknown": WORST_FIRST[:3], "never": (),
+}  # fmt: skip
 """The severities that make the command fail, by what `--fail-on` names."""
 
 
@@ -47,7 +44,6 @@ def worst(pairs: Iterable[tuple[str, Severity]]) -> dict[str, Severity]:
 
 
 def summary(findings: Iterable[Finding], fail_on: FailOn) -> Summary:
-    """What these findings come to where the command fails from `fail_on` up."""
     each = list(worst((finding.check, finding.severity) for finding in findings).values())
     return Summary(
         checks=len(each),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
 
 from gputune.advice import Choice
@@ -27,8 +27,8 @@ _LONGEST_ENTRY = 24
 
 
 def print_profile(profile: Profile, stream: IO[str], answer: Answer, *, every: bool = False, written: str = "") -> None:
-    """Print the machine, the measurements as charts, and the answer as the last screen. With `every`, all settings and
-    why, the user's programs, the warnings, and the gaps stand before it. `written` is the file that was just written.
+    """The answer is the last screen. With `every`, all settings and why, the user's programs, the warnings, and the
+    gaps stand before it. `written` is the file that was just written.
     """
     console = console_of(stream)
     console.print(plain(_machine(profile.fingerprint)))
@@ -78,12 +78,11 @@ def _with_gain(name: str, choice: Choice) -> str:
     return f"{name} {value_text(choice.value)}{gain}"
 
 
-def print_findings(findings: Iterable[Finding], stream: IO[str], least: Severity = "NOT_APPLICABLE") -> None:
+def print_findings(findings: Sequence[Finding], stream: IO[str], least: Severity = "NOT_APPLICABLE") -> None:
     """Print the findings from severity `least` up, the worst first, a table for each severity; equal ones as one."""
-    shown = [one for one in findings if WORST_FIRST.index(one.severity) <= WORST_FIRST.index(least)]
     console = console_of(stream)
-    for severity in WORST_FIRST:
-        rows = merged([finding for finding in shown if finding.severity == severity])
+    for severity in WORST_FIRST[: WORST_FIRST.index(least) + 1]:
+        rows = merged([finding for finding in findings if finding.severity == severity])
         if not rows:
             continue
         table = table_of(_word(severity), "", style=_STYLES[severity])

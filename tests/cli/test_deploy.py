@@ -7,7 +7,7 @@ import yaml
 from forked import gputune, refusal
 from making import environ, profile, python, written
 
-from gputune.cli.deploy import _values
+from gputune.cli import _choices
 from gputune.errors import UsageError
 
 SHIPPED = str(Path(__file__).parents[2] / "profiles" / "nvidia-h200.yaml")
@@ -110,13 +110,13 @@ def test_a_refusal_is_one_line(words, said, tmp_path):
 @pytest.mark.parametrize("name", ["", "A", "a" * 64, "a\n# b", "a\n", "-a", "a.b", "a/b"])
 def test_a_name_that_kubernetes_refuses(name):
     with pytest.raises(UsageError, match="is not a valid Kubernetes name"):
-        _values.names(runtime_class=name)
+        _choices.kubernetes_names(runtime_class=name)
 
 
 @pytest.mark.parametrize("image", ["", "-v/:/host", "a b", "a\nb"])
 def test_an_image_that_no_engine_takes(image):
     with pytest.raises(UsageError, match="is not a valid image name"):
-        _values.image(image)
+        _choices.image(image)
 
 
 @pytest.mark.slow

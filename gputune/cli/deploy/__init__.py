@@ -1,51 +1,40 @@
 """`gputune deploy`: print ready-made files for a container engine or a cluster, a subcommand each."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 import gputune_start
 from gputune.cli import _choices
-from gputune.cli.deploy import _values, kubernetes
+from gputune.cli.deploy import kubernetes
 from gputune.deploy import IMAGE
 from gputune.errors import UsageError, require
 
-if TYPE_CHECKING:
-    from gputune.deploy.docker import Machine
-
-EPILOG = """\b
-Examples:
+EPILOG = _choices.epilog("""
   # For this machine
   gputune deploy docker -- python train.py
   # A batch script
   gputune deploy slurm sbatch -- python train.py
   # A Job, a DaemonSet, a ConfigMap
   gputune deploy kubernetes --help
-
-Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; others: gputune --help.
-"""
+""")
 
 GROUP = typer.Typer(
     help="Print files for Docker, Kubernetes or Slurm.", epilog=EPILOG, no_args_is_help=True, rich_markup_mode=None
 )
 
-DOCKER = """\b
-Examples:
+
+@GROUP.command(
+    epilog=_choices.epilog("""
   # To check this machine in a container
   gputune deploy docker
   # To train in one
   gputune deploy docker --image me/a:1 -- python train.py
-
-Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; others: gputune --help.
-"""
-
-
-@GROUP.command(epilog=DOCKER)
+""")
+)
 def docker(
     image: Annotated[str, typer.Option(metavar="IMAGE", help="The image to run.")] = IMAGE,
     command: Annotated[
@@ -57,33 +46,27 @@ def docker(
 
     It has the machine's GPUs, shared memory, limits and a folder for profiles.
     """
-    from gputune.deploy.docker import text
-    from gputune.host.stderr import show
-
-    named, words = _values.image(image), _values.command(command)
-    show(text(_machine(), named, words), end="")
-
-
-def _machine() -> Machine:
-    """Return what this machine can give a container: counts of the host, not of this process and its limits."""
-    from gputune.deploy.docker import Machine
+    from gputune.deploy.docker import Machine, text
     from gputune.facts import container, memory, pci
     from gputune.facts._nvml_answers import gpu_count
     from gputune.facts.gap import Gaps
     from gputune.host import Host
+    from gputune.host.stderr import show
 
+    named, words = _choices.image(image), _choices.command(command)
     host, gaps = Host(), Gaps()
     bound = [device for device in pci.read(host, gaps) or () if device.driver == "nvidia"]
     try:
         listed = gaps.read("gpu.count", lambda: gpu_count(host.nvml().count())) or 0
     finally:
         host.release()
-    return Machine(
+    machine = Machine(
         gpus=max(len(bound), listed),
         infiniband=container.read(host).infiniband,
-        cpus=host.cpu_counts()[0],
+        cpus=host.cpu_counts()[0],  # of the host, not of this process and its limits
         memory_bytes=memory.read(host, gaps).total_bytes,
     )
+    show(text(machine, named, words), end="")
 
 
 KINDS: Mapping[str, tuple[str, ...]] = {
@@ -93,20 +76,17 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 }
 """The files that can be printed, each with the options that apply to it."""
 
-SLURM = """\b
-Examples:
+
+@GROUP.command(
+    epilog=_choices.epilog("""
   # A batch script
   gputune deploy slurm sbatch --nodes 2 -- python train.py
   # To apply a profile to every task
   gputune deploy slurm task-prolog --profile auto
   # To drain nodes that have an error
   gputune deploy slurm health-check --drain
-
-Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; others: gputune --help.
-"""
-
-
-@GROUP.command(epilog=SLURM)
+""")
+)
 def slurm(
     what: Annotated[
         str, typer.Argument(metavar="WHAT", help="sbatch, task-prolog or health-check.", autocompletion=lambda: KINDS)
@@ -114,19 +94,10 @@ def slurm(
     command: Annotated[
         list[str] | None, typer.Argument(metavar="CMD", help="sbatch, after --: the command that every task runs.")
     ] = None,
-    nodes: Annotated[
-        int | None, typer.Option(metavar="N", help="sbatch: number of nodes.", min=1, show_default="1")
-    ] = None,
-    gpus_per_node: Annotated[
-        int | None, typer.Option(metavar="N", help="sbatch: GPUs of each node.", min=1, show_default="none")
-    ] = None,
-    tasks_per_node: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="sbatch: tasks on each node.", min=1, show_default="one for each GPU"),
-    ] = None,
-    cpus_per_task: Annotated[
-        int | None, typer.Option(metavar="N", help="sbatch: CPUs of each task.", min=1, show_default="Slurm's")
-    ] = None,
+    nodes: Annotated[int | None, _choices.count("sbatch: number of nodes.", "1")] = None,
+    gpus_per_node: Annotated[int | None, _choices.count("sbatch: GPUs of each node.", "none")] = None,
+    tasks_per_node: Annotated[int | None, _choices.count("sbatch: tasks on each node.", "one for each GPU")] = None,
+    cpus_per_task: Annotated[int | None, _choices.count("sbatch: CPUs of each task.", "Slurm's")] = None,
     image: Annotated[
         str | None,
         typer.Option(metavar="IMAGE", help="sbatch: the image with gputune in which pyxis and enroot run every step."),
@@ -153,15 +124,10 @@ def slurm(
     from gputune.host.stderr import show
 
     given = {
-        "--nodes": nodes,
-        "--gpus-per-node": gpus_per_node,
-        "--tasks-per-node": tasks_per_node,
-        "--cpus-per-task": cpus_per_task,
-        "--image": image,
-        "-- CMD": command,
-        "--profile": profile,
+        "--nodes": nodes, "--gpus-per-node": gpus_per_node, "--tasks-per-node": tasks_per_node,
+        "--cpus-per-task": cpus_per_task, "--image": image, "-- CMD": command, "--profile": profile,
         "--drain": drain or None,
-    }
+    }  # fmt: skip
     _check_slurm(what, {option: value for option, value in given.items() if value is not None})
     show(_slurm_text(what, given), end="")
 
@@ -171,8 +137,8 @@ def _check_slurm(what: str, given: Mapping[str, Any]) -> None:
     if odd := [option for option in given if option not in KINDS[what]]:
         raise UsageError(f"{odd[0]}: does not apply to {what}", f"omit it, or use {', '.join(KINDS[what])}")
     if what == "sbatch" and not "".join(given.get("-- CMD", [])[:1]).strip():
-        example = "gputune deploy slurm sbatch -- python train.py"
-        raise UsageError("sbatch: the command is missing", f"write it at the end: {example}")
+        remedy = "write it at the end: gputune deploy slurm sbatch -- python train.py"
+        raise UsageError("sbatch: the command is missing", remedy)
     if given.get("-- CMD", [""])[0].startswith("-"):
         fault = f"{given['-- CMD'][0]}: srun would take this as an option of its own"
         raise UsageError(fault, "begin the command with a program")
@@ -193,17 +159,13 @@ def _slurm_text(what: str, given: Mapping[str, Any]) -> str:
         return slurm.task_prolog(given["--profile"] or "auto", _gputune())
     if what == "health-check":
         return slurm.health_check(sys.executable, drain=bool(given["--drain"]))
-    return slurm.sbatch(
-        slurm.Job(
-            nodes=given["--nodes"] or 1,
-            tasks_per_node=given["--tasks-per-node"] or given["--gpus-per-node"] or 1,
-            gpus_per_node=given["--gpus-per-node"],
-            cpus_per_task=given["--cpus-per-task"],
-            image=given["--image"],
-            gputune=["gputune"] if given["--image"] else _gputune(),
-            command=given["-- CMD"],
-        )
-    )
+    gpus, image = given["--gpus-per-node"], given["--image"]
+    job = slurm.Job(
+        nodes=given["--nodes"] or 1, tasks_per_node=given["--tasks-per-node"] or gpus or 1, gpus_per_node=gpus,
+        cpus_per_task=given["--cpus-per-task"], image=image, gputune=["gputune"] if image else _gputune(),
+        command=given["-- CMD"],
+    )  # fmt: skip
+    return slurm.sbatch(job)
 
 
 def _gputune() -> list[str]:

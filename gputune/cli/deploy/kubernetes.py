@@ -6,19 +6,15 @@ from typing import Annotated
 import typer
 
 from gputune.cli import _choices
-from gputune.cli.deploy import _values
 from gputune.deploy import IMAGE
 from gputune.errors import UsageError
 
-EPILOG = """\b
-Examples:
+EPILOG = _choices.epilog("""
   # A job on one GPU
   gputune deploy kubernetes job -- python train.py
   # A check of every GPU node
   gputune deploy kubernetes daemonset
-
-Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; others: gputune --help.
-"""
+""")
 
 GROUP = typer.Typer(help="Print a Kubernetes manifest.", epilog=EPILOG, no_args_is_help=True, rich_markup_mode=None)
 
@@ -32,18 +28,14 @@ _RuntimeClass = Annotated[
 ]
 
 
-JOB = """\b
-Examples:
+@GROUP.command(
+    epilog=_choices.epilog("""
   # On one GPU
   gputune deploy kubernetes job -- python train.py
   # On all GPUs of a node
   gputune deploy kubernetes job --gpus 8 -- ./train.sh
-
-Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; others: gputune --help.
-"""
-
-
-@GROUP.command(epilog=JOB)
+""")
+)
 def job(
     command: Annotated[list[str] | None, typer.Argument(metavar="CMD", help="After --: the command to run.")] = None,
     image: _Image = IMAGE,
@@ -51,14 +43,10 @@ def job(
     namespace: _Namespace = None,
     runtime_class: _RuntimeClass = None,
     gpus: Annotated[int, typer.Option(metavar="N", help="GPUs of one node; 0 for a job on CPUs.", min=0, max=1024)] = 1,
-    cpus: Annotated[
-        int | None, typer.Option(metavar="N", help="CPUs of the pod.", min=1, max=4096, show_default="4 for each GPU")
-    ] = None,
+    cpus: Annotated[int | None, _choices.count("CPUs of the pod.", "4 for each GPU", most=4096)] = None,
     memory: Annotated[
         str | None,
-        typer.Option(
-            "--memory", metavar="SIZE", help="Memory of the pod, as in 64Gi.", show_default="16Gi for each GPU"
-        ),
+        typer.Option(metavar="SIZE", help="Memory of the pod, as in 64Gi.", show_default="16Gi for each GPU"),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Do not run the command without a profile.")] = False,
 ) -> None:
@@ -66,22 +54,16 @@ def job(
     from gputune.deploy.kubernetes_job import Job, text
     from gputune.host.stderr import show
 
-    _values.names(name=name, namespace=namespace, runtime_class=runtime_class)
-    words = _values.command(command)
+    _choices.kubernetes_names(name=name, namespace=namespace, runtime_class=runtime_class)
+    words = _choices.command(command)
     if not words:
-        example = "gputune deploy kubernetes job -- python train.py"
-        raise UsageError("the command is missing", f"write it at the end: {example}")
+        remedy = "write it at the end: gputune deploy kubernetes job -- python train.py"
+        raise UsageError("the command is missing", remedy)
     spec = Job(
-        name=name,
-        namespace=namespace,
-        image=_values.image(image),
-        runtime_class=runtime_class,
-        gpus=gpus,
-        cpus=cpus or 4 * max(1, gpus),
-        memory=f"{16 * max(1, gpus)}Gi" if memory is None else memory,
-        strict=strict,
-        command=words,
-    )
+        name=name, namespace=namespace, image=_choices.image(image), runtime_class=runtime_class, gpus=gpus,
+        cpus=cpus or 4 * max(1, gpus), memory=f"{16 * max(1, gpus)}Gi" if memory is None else memory,
+        strict=strict, command=words,
+    )  # fmt: skip
     try:
         show(text(spec), end="")
     except ValueError:
@@ -89,16 +71,12 @@ def job(
         raise UsageError(fault, "write it as in 512Mi, 64Gi or 1Ti") from None
 
 
-DAEMONSET = """\b
-Examples:
+@GROUP.command(
+    epilog=_choices.epilog("""
   gputune deploy kubernetes daemonset                       # Print it
   gputune deploy kubernetes daemonset | kubectl apply -f -  # Start it
-
-Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; others: gputune --help.
-"""
-
-
-@GROUP.command(epilog=DAEMONSET)
+""")
+)
 def daemonset(
     image: _Image = IMAGE,
     name: Annotated[str, typer.Option(metavar="NAME", help="The name of the DaemonSet.")] = "gputune-check",
@@ -109,26 +87,20 @@ def daemonset(
     from gputune.deploy.kubernetes_daemonset import text
     from gputune.host.stderr import show
 
-    _values.names(name=name, namespace=namespace, runtime_class=runtime_class)
-    show(text(name, namespace, _values.image(image), runtime_class), end="")
+    _choices.kubernetes_names(name=name, namespace=namespace, runtime_class=runtime_class)
+    show(text(name, namespace, _choices.image(image), runtime_class), end="")
 
 
-CONFIGMAP = """\b
-Examples:
+@GROUP.command(
+    epilog=_choices.epilog("""
   # Print it
   gputune deploy kubernetes configmap --profile p.yaml
   # Its name and namespace
   gputune deploy kubernetes configmap --help
-
-Exit codes: 0 success; 2 wrong usage, or a file that cannot be read; others: gputune --help.
-"""
-
-
-@GROUP.command(epilog=CONFIGMAP)
+""")
+)
 def configmap(
-    profile: Annotated[
-        Path, typer.Option(parser=_choices.path, metavar="FILE", help="The profile that gputune probe wrote.")
-    ],
+    profile: Annotated[Path, _choices.place("FILE", "The profile that gputune probe wrote.")],
     name: Annotated[str, typer.Option(metavar="NAME", help="The name of the ConfigMap.")] = "gputune-profile",
     namespace: _Namespace = None,
 ) -> None:
@@ -137,6 +109,6 @@ def configmap(
     from gputune.host.stderr import show
     from gputune.profile import checked_text
 
-    _values.names(name=name, namespace=namespace)
+    _choices.kubernetes_names(name=name, namespace=namespace)
     checked = checked_text(profile)  # so that it is not a pod that finds out that the profile is not valid
     show(text(checked, name, namespace), end="")

@@ -4,17 +4,12 @@ The page is whole: it asks for nothing from anywhere, and its policy forbids tha
 which adds buttons and folds, everything is shown. Pure.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
-from typing import Any
 
-from gputune.host.shared_text import TEXTS, Cleaner, cleaner
-from gputune.profile import Profile, dump_json
+from gputune.profile import Profile, dump_json, parse
 from gputune.report.answer import answer_of
 from gputune.report.chart_list import groups
 from gputune.report.page import answer, rest
@@ -30,16 +25,16 @@ SECTIONS = {
     "machine": "The machine",
     "profile": "The profile",
 }
-"""The parts of the page, by their addresses in it."""
 
 
 def text(profile: Profile, path: str) -> str:
-    """The page of the profile in the file `path`. What tells who and where is left out, as in every profile that is
-    written. Raises MeasureError where the profile is larger than one may be.
+    """What tells who and where is left out, as in every profile that is written. Raises MeasureError where the profile
+    is larger than one may be.
     """
+    data = dump_json(profile)
+    profile = parse(data.encode(), lambda said: None)  # what was left out of it is not shown either
     # Nothing in the JSON ends a script or begins a comment.
-    data = dump_json(profile).translate({ord(char): f"\\u{ord(char):04x}" for char in "<>&"})
-    profile = _cleaned(profile, "", cleaner())
+    data = data.translate({ord(char): f"\\u{ord(char):04x}" for char in "<>&"})
     style, script = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     title = rest.name(profile.fingerprint)
     head = element(
@@ -64,19 +59,6 @@ def text(profile: Profile, path: str) -> str:
         element("script", Markup(script)),
     )
     return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
-
-
-def _cleaned(value: Any, key: str, clean: Cleaner) -> Any:
-    """The profile with its texts as `dump_json` writes them: nothing tells who and where, and no surrogate is alone."""
-    if isinstance(value, str):
-        text = value.encode(errors="backslashreplace").decode()
-        return clean.text(text) if key in TEXTS else text
-    if is_dataclass(value) and not isinstance(value, type):
-        texts = {one.name: _cleaned(getattr(value, one.name), one.name, clean) for one in fields(value)}
-        return replace(value, **texts)
-    if isinstance(value, Mapping):
-        return {_cleaned(name, "", clean): _cleaned(one, name, clean) for name, one in value.items()}
-    return tuple(_cleaned(one, key, clean) for one in value) if isinstance(value, tuple) else value
 
 
 def _policy(style: str, script: str) -> str:

@@ -1,21 +1,17 @@
 """The answer at the top of the page (what is wrong, what is gained, what to type next), and the findings."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 
 from gputune.checks import Finding
 from gputune.report.answer import Answer, By, Gain, Step
-from gputune.report.answer_parts import AFTER, HOW, WITHOUT, name_of, times
+from gputune.report.answer_parts import AFTER, WITHOUT, name_of, times
 from gputune.report.charts import Mark, Picture
 from gputune.report.page.drawing import draw, folded
 from gputune.report.page.markup import TIMES, Markup, element, joined
-from gputune.report.severities import WORST_FIRST, merged
+from gputune.report.severities import FAIL_ON, WORST_FIRST, merged
 from gputune.resources.printable import quoted
 
-OPEN = ("ERROR", "WARNING", "UNKNOWN")
-"""The severities that ask for something."""
 ALONE, MIXED = "gputune apply alone", "--numerics mixed"
 
 
@@ -23,7 +19,7 @@ def section(answer: Answer) -> Iterator[Markup]:
     if answer.wrong:
         yield element("h3", "What is wrong")
         yield _listed(answer.wrong)
-    figures = [gain for gain in answer.gains if gain.times is not None and gain.by in HOW]
+    figures = [gain for gain in answer.gains if gain.times is not None and gain.by not in WITHOUT]
     if figures:
         yield element("h3", "What is gained, in speed over torch's defaults")
         yield element("ul", *map(_card, figures), class_="cards")
@@ -45,26 +41,24 @@ def _coded(text: str) -> Markup:
 def _why_not(gain: Gain) -> str:
     if gain.by is By.NONE and gain.kind == "samples":
         return "best without workers"
-    return WITHOUT.get(gain.by) or f"{HOW[gain.by]}; how much was not measured"
+    return gain.by.value if gain.by in WITHOUT else f"{gain.by.value}; how much was not measured"
 
 
 def _card(gain: Gain) -> Markup:
     workers = f", with {gain.workers} workers" if gain.workers else ""
-    how = f"{HOW[gain.by]}{workers}{_lacks(gain)}"
-    guard = element("p", gain.guard, class_="how") if gain.guard else ""
+    how = f"{gain.by.value}{workers}{_lacks(gain)}"
     return element(
         "li",
         element("p", name_of(gain), class_="who"),
         element("p", f"{times(gain.times or 0.0)}{TIMES}", class_="big"),
         draw(Picture(unit="times as fast", rows=dict(_marks(gain)), base=1.0), f"The speed of {name_of(gain)}"),
         element("p", _coded(how), class_="how"),
-        guard,
+        element("p", gain.guard, class_="how") if gain.guard else "",
         class_="card",
     )
 
 
 def _marks(gain: Gain) -> Iterator[tuple[str, tuple[Mark]]]:
-    """All that is recommended, and what less than all reaches."""
     yield "all of it", (Mark(value=gain.times or 0.0, interval=gain.interval, chosen=True),)
     for name, reach in ((MIXED, gain.by_mixed), (ALONE, gain.by_apply)):
         if reach and gain.by in (By.MIXED, By.SCRIPT) and (reach.times != gain.times or reach.without):
@@ -92,7 +86,7 @@ def findings(every: Sequence[Finding]) -> Iterator[Markup]:
         found = [one for one in every if one.severity == severity]
         if found:
             title = f"{severity.replace('_', ' ').capitalize()}: {len(found)}"
-            if severity in OPEN:
+            if severity in FAIL_ON["unknown"]:
                 yield element("h3", title)
                 yield _listed(found)
             else:

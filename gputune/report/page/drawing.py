@@ -4,8 +4,6 @@ A picture is SVG with a row for each name. One value in a row is a bar, several 
 whiskers are the intervals at 99 %. Whatever a file holds, a place is a number within the picture.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -38,18 +36,12 @@ def figure(chart: Chart) -> Markup:
     rows: list[tuple[Cell, ...]] = [tuple("" if isinstance(cell, Bar) else cell for cell in row) for row in chart.rows]
     chart = replace(chart, rows=rows).filled()
     panels = [_panel(one, chart.title) for one in chart.pictures if one.rows]
-    table, name = _table(chart.columns, chart.rows, chart.numbers), f"The numbers of: {chart.title}"
+    name = f"The numbers of: {chart.title}"
     # What may be wider than the page moves in a frame of its own, by keyboard too.
-    numbers = element("div", table, class_="scroll", role="region", aria_label=name, tabindex=0)
-    if not panels:
-        return element("figure", element("figcaption", chart.title), numbers, class_="chart")
-    return element(
-        "figure",
-        element("figcaption", chart.title),
-        element("div", *panels, class_="pictures"),
-        folded("The numbers", numbers),
-        class_="chart single" if len(panels) == 1 else "chart",
-    )
+    numbers = element("div", _table(chart), class_="scroll", role="region", aria_label=name, tabindex=0)
+    parts = [element("div", *panels, class_="pictures"), folded("The numbers", numbers)] if panels else [numbers]
+    kind = "chart single" if len(panels) == 1 else "chart"
+    return element("figure", element("figcaption", chart.title), *parts, class_=kind)
 
 
 def _panel(picture: Picture, title: str) -> Markup:
@@ -58,17 +50,15 @@ def _panel(picture: Picture, title: str) -> Markup:
     return element("div", name, draw(picture, whole), class_="panel tall" if len(picture.rows) >= TALLEST else "panel")
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], numbers: Sequence[str] = ()) -> Markup:
-    right = ["number" if name in numbers else None for name in columns]
+def _table(chart: Chart) -> Markup:
+    kinds = ["number" if name in chart.numbers else None for name in chart.columns]
     heads = [
         element("th", name, scope="col", class_=kind) if name else element("td")
-        for name, kind in zip(columns, right, strict=True)
+        for name, kind in zip(chart.columns, kinds, strict=True)
     ]
-    body = [
-        element("tr", *(element("td", str(cell), class_=kind) for cell, kind in zip(row, right, strict=False)))
-        for row in rows
-    ]
-    head = element("thead", element("tr", *heads)) if any(columns) else ""
+    rows = (zip(row, kinds, strict=False) for row in chart.rows)
+    body = [element("tr", *(element("td", str(cell), class_=kind) for cell, kind in row)) for row in rows]
+    head = element("thead", element("tr", *heads)) if any(chart.columns) else ""
     return element("table", head, element("tbody", *body))
 
 
@@ -192,8 +182,8 @@ def _ticks(scale: Scale, top: float, bottom: float) -> list[Markup]:
     parts: list[Markup] = []
     for value in scale.ticks():
         x = scale(value)
-        parts.append(element("path", d=f"M{x} {top}V{bottom}", class_="grid"))
-        parts.append(_words(tick_text(value), x, bottom + 13, "tick middle"))
+        line = element("path", d=f"M{x} {top}V{bottom}", class_="grid")
+        parts += [line, _words(tick_text(value), x, bottom + 13, "tick middle")]
     return parts
 
 
@@ -206,7 +196,6 @@ def tick_text(value: float) -> str:
 
 
 def _whisker(mark: Mark, scale: Scale, y: float) -> Markup:
-    """The interval, with an end at either side."""
     if mark.interval is None:
         return Markup("")
     low, high = sorted(map(scale, mark.interval))

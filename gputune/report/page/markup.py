@@ -1,7 +1,5 @@
 """HTML whose text is escaped by construction: what is no `Markup` yet becomes text, and can become nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from html import escape
 
@@ -37,7 +35,7 @@ def joined(parts: Iterable[str]) -> Markup:
     return Markup("".join(map(escaped, parts)))
 
 
-def _attribute(name: str, value: str | float | bool | None) -> str:
+def _attribute(name: str, value: str | float | bool) -> str:
     key = name.rstrip("_").replace("_", "-")
     if value is True:
         return f" {key}"

@@ -1,7 +1,5 @@
 """All settings with their gains and reasons, what was not measured, the machine, and the profile itself."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
@@ -20,12 +18,11 @@ COLUMNS = ("setting", "value", "gain", "why")
 
 def choices(profile: Profile, answer: Answer) -> Iterator[Markup]:
     """One table of the general choices, the chosen ones first, and one for each kind of network, samples or program."""
-    first = {one.name: profile.settings[one.name] for one in answer.chosen if not one.family}
-    tables = [("In general", first | profile.settings)]
+    chosen = {one.name: profile.settings[one.name] for one in answer.chosen if not one.family}
+    tables = [("In general", chosen | profile.settings)]
     names = NETWORKS | SAMPLES
     tables += [(f"For {names.get(family, family)}", values) for family, values in profile.families.items()]
     tables += [(f"For {one.entry}, as tuned", one.settings) for one in profile.programs if one.settings]
-    chosen = {(one.family, one.name) for one in answer.chosen}
     yield element(
         "p",
         "The gain is the speed of the alternative over torch's default, also if the default is kept.",
@@ -37,9 +34,8 @@ def choices(profile: Profile, answer: Answer) -> Iterator[Markup]:
     )
     for title, values in tables:
         if values:
-            away = {name for family, name in chosen if not family} if title == "In general" else set(values)
             yield element("h3", title)
-            yield _table(title, values, away)
+            yield _table(title, values, away=set(chosen if title == "In general" else values))
 
 
 def _table(title: str, choices: Mapping[str, Choice], away: set[str]) -> Markup:
@@ -63,24 +59,22 @@ def _row(name: str, choice: Choice, away: bool) -> Markup:
         _gain(choice),
         element("span", choice.reason, *_marks(choice)),
     )
-    kind = "away" if away else None
-    data = f"{choice.gain or 0:.6g}"
     drawn = (
         element("td", cell, role="cell", class_=f"c-{column}") for column, cell in zip(COLUMNS, cells, strict=True)
     )
-    return element("tr", *drawn, role="row", class_=kind, data_gain=data)
+    return element("tr", *drawn, role="row", class_="away" if away else None, data_gain=f"{choice.gain or 0:.6g}")
 
 
 def _marks(choice: Choice) -> Iterator[str]:
-    said = {
-        "not measured": choice.unmeasured,
-        "provisional": choice.provisional,
-        f"stands since {choice.since}": choice.since,
-    }
-    for words, holds in said.items():
+    marks = (
+        (choice.unmeasured, "not measured", "tag unknown"),
+        (choice.provisional, "provisional", "tag unknown"),
+        (choice.since, f"stands since {choice.since}", "tag"),
+    )
+    for holds, words, kind in marks:
         if holds:
             yield " "
-            yield element("span", words, class_="tag unknown" if words != f"stands since {choice.since}" else "tag")
+            yield element("span", words, class_=kind)
 
 
 def _gain(choice: Choice) -> Markup:
@@ -142,7 +136,6 @@ def name(found: Fingerprint) -> str:
 
 
 def when(created: str) -> str:
-    """The time as it is read best; as it stands where it is none."""
     try:
         at = datetime.fromisoformat(created)
         return f"{at.astimezone(UTC) if at.tzinfo else at:%-d %B %Y, %H:%M} UTC"
