@@ -27,8 +27,7 @@ LOOKS = (12, 20, 32)
 """After how many pairs a comparison may end."""
 MORE_LOOKS = (64, 128)
 """After how many pairs more a comparison may end on which a whole result rests: beside a busy host 32 pairs miss a gain
-of 8 %. 128 is also the most samples that a row keeps.
-"""
+of 8 %. 128 is also the most samples that a row keeps."""
 FEWEST_PAIRS = 8
 """With fewer pairs not even the extremes enclose the median at 99 %."""
 BY_FAR = 2.0

@@ -70,9 +70,7 @@ def schema(kind: Any) -> Schema:
 
 
 def written(kind: Any) -> Schema:
-    """The JSON Schema of what is written from a dataclass, for its readers: every key is there, and those that a later
-    version adds are allowed. `schema` is that of what is read into one.
-    """
+    """The JSON Schema of what is written from a dataclass: every key is there, and a later version may add others."""
     described = schema(kind)
     for one in (described, *described.get("$defs", {}).values()):
         one |= {"required": list(one["properties"]), "additionalProperties": True}

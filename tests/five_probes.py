@@ -23,7 +23,7 @@ from gputune import checks, facts
 from gputune.advice import Choice
 from gputune.advice.dataloader_workers import KINDS, of_kind
 from gputune.benches import dataloader
-from gputune.benches._threads import free_cpus, own_threads
+from gputune.benches._timing import free_cpus, own_threads
 from gputune.benches.loading.source import Options
 from gputune.benches.loading.stream import Stream
 from gputune.facts import Facts

@@ -13,6 +13,7 @@ from recorded import facts_of
 
 from gputune.measurement import Measurement
 from gputune.probing import recommending
+from gputune.probing.standing import GENERAL, Incumbent
 from gputune.profile import Profile, dump, parse
 
 H200 = facts_of()
@@ -82,10 +83,11 @@ def test_a_file_with_what_stood_follows_from_its_own_contents() -> None:
     made = probed(fused(1.01), probed(fused(1.2)), SECOND)
     read = parse(dump(made).encode())
     assert read == made
-    again = recommending.profile_of(
-        H200, read.measurements, "cuda:0", created=SECOND, standing=recommending.recorded(read)
-    )
-    assert again == made
+    standing = {
+        family: {name: Incumbent(value=one.value, since=one.since) for name, one in group.items() if one.since}
+        for family, group in {GENERAL: read.settings, **read.families}.items()
+    }
+    assert recommending.profile_of(H200, read.measurements, "cuda:0", created=SECOND, standing=standing) == made
 
 
 def test_what_a_probe_did_not_measure_stands() -> None:

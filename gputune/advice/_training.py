@@ -10,8 +10,6 @@ has where all together gain by it and it is not slower itself.) Mixed precision 
 lines in the script: the fastest of it must gain 10 % over the fastest without, or it is out of the question.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from gputune.advice import Choice, Comparison, Measurement, Measurements
@@ -66,17 +64,15 @@ def best(measurements: Measurements, network: str) -> Combination | None:
 def options(measurements: Measurements, network: str) -> Steps:
     """The second group, without cuDNN's own search where that does not pay."""
     rows = steps(measurements, network, "options")
-    if (gain := search_gain(measurements, network)) and gain.low > WORTH_SEARCH:
-        memory = search_memory(measurements, network)
-        if memory is not None and memory <= MOST_MEMORY:
-            return rows
+    gain, memory = search_gain(measurements, network), search_memory(measurements, network)
+    if gain and gain.low > WORTH_SEARCH and memory is not None and memory <= MOST_MEMORY:
+        return rows
     return {one: row for one, row in rows.items() if "cudnn_benchmark" not in one}
 
 
 def has_fused_like_all(measurements: Measurements, network: str) -> bool:
     """Whether a network has the fused optimizer although its own steps do not certainly gain by it: where those of all
-    networks together do, unless its own are certainly slower, or by more than `LEAST_GAIN`. What lies close to 1 would
-    otherwise be chosen in one probe and not in the next.
+    together do, unless its own are certainly slower, or by `LEAST_GAIN`. Else what lies close to 1 would come and go.
     """
     from gputune.measurement import LEAST_GAIN  # slow to import, and the shim imports this file
 
@@ -136,8 +132,7 @@ def choice_of_option(measurements: Measurements, network: str, flag: str, what: 
 
 
 def losing(pairs: Mapping[str, tuple[Measurement | None, Measurement | None]]) -> list[str]:
-    comparisons = {name: compared(*pair) for name, pair in pairs.items()}
-    return [name for name, comparison in comparisons.items() if comparison is not None and comparison.high < 1]
+    return [name for name, pair in pairs.items() if (gain := compared(*pair)) and gain.high < 1]
 
 
 def but_for(names: Sequence[str]) -> str:
@@ -151,8 +146,7 @@ def pairs_of(measurements: Measurements, flag: str) -> dict[str, tuple[Measureme
     for network in families(measurements):
         rows = steps(measurements, network, "options")
         base = next((one for one in rows if one == without_options(one)), None)
-        with_flag = base.plus(flag, True) if base is not None else None
-        if base is not None and with_flag in rows:
+        if base is not None and (with_flag := base.plus(flag, True)) in rows:
             pairs[network] = (rows[with_flag], rows[base])
     return {network: pair for network, pair in pairs.items() if compared(*pair)} or pairs
 
@@ -167,7 +161,6 @@ def choice_everywhere(
 ) -> tuple[Choice, list[str]]:
     """The choice for a flag over all networks, and the networks that are slower with it. `what` names the steps with
     it, with `{}` for the networks.
-
     It is on where it gains over all. What is `free` but for a line in the script is on as well where it gains for one
     and certainly slows none down: a small network's steps are the host's, and scatter by a fifth. Networks with too few
     samples are left out, unless none has enough.

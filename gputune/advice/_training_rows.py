@@ -5,8 +5,6 @@ same seed, by more than twice the standard deviation between FP32's own seeds, o
 than two steps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias

@@ -3,18 +3,7 @@
 from collections.abc import Mapping
 
 from gputune.advice import Choice, Comparison, Facts, Measurement, Measurements
-from gputune.advice._evidence import (
-    NOT_MEASURED,
-    TOO_FEW,
-    choose,
-    compared,
-    missing,
-    never,
-    no_gain,
-    pooled,
-    range_text,
-    unmeasured,
-)
+from gputune.advice._evidence import TOO_FEW, choose, compared, missing, never, no_gain, pooled, range_text, unmeasured
 from gputune.advice._training import WORTH_MIXED, allowed, base_precision, but_for, first_best, losing
 from gputune.advice._training_rows import BENCH, MIXED, families, guard_words, precision_of, refusals, with_precision
 
@@ -27,8 +16,23 @@ WORTH_A_SCALER = 1.25
 
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
+    """For a network of no known kind the dtype that gains over all networks that were measured."""
     networks = families(measurements)
-    return _over_networks(measurements, networks) if networks else unmeasured(None, NOT_MEASURED)
+    if not networks:
+        return unmeasured(None, missing(networks))
+    refused = {name for network in networks for name in refusals(measurements, network)}
+    pairs = {name: _pairs(measurements, networks, name) for name in MIXED if name not in refused}
+    gains = {name: gain for name, measured in pairs.items() if (gain := _pooled(measured))}
+    if not gains:
+        why = _why_none(measurements, networks, refused)
+        return unmeasured(None, why) if why == TOO_FEW else choose(None, why, None, BENCH)
+    name = "bfloat16" if "bfloat16" in gains else "float16"
+    if "float16" in gains and gains["float16"].low > WORTH_A_SCALER * gains[name].high:
+        name = "float16"
+    what = f"training steps ({', '.join(networks)}) in {name} ran {range_text(gains[name])} as fast as without"
+    if gains[name].verdict == "gain" and gains[name].ratio > WORTH_MIXED:
+        return choose(name, what + but_for(losing(pairs[name])), gains[name], BENCH)
+    return choose(None, f"{_not_worth(gains[name])}: {what}", gains[name], BENCH)
 
 
 def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice | None:
@@ -59,23 +63,6 @@ def gain_of(facts: Facts, measurements: Measurements, value: str, family: str) -
         return never()
     pairs = _pairs(measurements, networks, value)
     return _pooled(pairs) if pairs else None
-
-
-def _over_networks(measurements: Measurements, networks: list[str]) -> Choice:
-    """The choice for a network of no known kind: the dtype that gains over all networks that were measured."""
-    refused = {name for network in networks for name in refusals(measurements, network)}
-    pairs = {name: _pairs(measurements, networks, name) for name in MIXED if name not in refused}
-    gains = {name: gain for name, measured in pairs.items() if (gain := _pooled(measured))}
-    if not gains:
-        why = _why_none(measurements, networks, refused)
-        return unmeasured(None, why) if why == TOO_FEW else choose(None, why, None, BENCH)
-    name = "bfloat16" if "bfloat16" in gains else "float16"
-    if "float16" in gains and gains["float16"].low > WORTH_A_SCALER * gains[name].high:
-        name = "float16"
-    what = f"training steps ({', '.join(networks)}) in {name} ran {range_text(gains[name])} as fast as without"
-    if gains[name].verdict == "gain" and gains[name].ratio > WORTH_MIXED:
-        return choose(name, what + but_for(losing(pairs[name])), gains[name], BENCH)
-    return choose(None, f"{_not_worth(gains[name])}: {what}", gains[name], BENCH)
 
 
 def _not_worth(comparison: Comparison) -> str:

@@ -7,18 +7,10 @@ from gputune.advice.amp_dtype import recommend as recommend_amp
 
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
-    return of_family(facts, measurements, "convnet") or _by_convolutions(facts, measurements)
-
-
-def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice | None:
-    return choice_of_option(measurements, family, "channels_last", f"steps of a {family} in channels_last")
-
-
-def _by_convolutions(facts: Facts, measurements: Measurements) -> Choice:
-    """The choice where no training steps were measured."""
-    rows = [
-        row for row in select(measurements, "conv", "throughput", kernel="3x3", **{"pass": "forward"}) if _decides(row)
-    ]
+    if choice := of_family(facts, measurements, "convnet"):
+        return choice
+    rows = select(measurements, "conv", "throughput", kernel="3x3", **{"pass": "forward"})
+    rows = [row for row in rows if _decides(row)]
     dtype = _dtype(facts, measurements, rows)
     last, first = (select(rows, "conv", "throughput", dtype=dtype, channels_last=on) for on in (True, False))
     channels = ", ".join(str(row.params["channels"]) for row in last)
@@ -27,6 +19,10 @@ def _by_convolutions(facts: Facts, measurements: Measurements) -> Choice:
     if comparison is None:
         return unmeasured(False, missing(last, first))
     return decide(comparison, (False, True), what, "conv")
+
+
+def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice | None:
+    return choice_of_option(measurements, family, "channels_last", f"steps of a {family} in channels_last")
 
 
 def _decides(row: Measurement) -> bool:

@@ -3,18 +3,8 @@
 import math
 from dataclasses import replace
 
-from gputune.advice import Choice, Comparison, Facts, Measurements
+from gputune.advice import Choice, Comparison, Facts, Measurements, _training
 from gputune.advice._evidence import compared, first, never
-from gputune.advice._training import (
-    best,
-    but_for,
-    choice_everywhere,
-    choice_of_option,
-    losing,
-    option,
-    pairs_of,
-    pooled_pairs,
-)
 from gputune.advice._training_rows import BENCH, steps
 
 NOTHING_SECONDS = 0.2
@@ -22,29 +12,28 @@ NOTHING_SECONDS = 0.2
 
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
-    choice, slower = choice_everywhere(measurements, "compile", "compiled training steps ({})")
+    choice, slower = _training.choice_everywhere(measurements, "compile", "compiled training steps ({})")
     if choice.value and slower:
-        reason = f"not for every kind of network: {choice.reason}{but_for(slower)}"
+        reason = f"not for every kind of network: {choice.reason}{_training.but_for(slower)}"
         return replace(choice, value=False, reason=reason)
     return choice
 
 
 def gain_of(facts: Facts, measurements: Measurements, value: bool, family: str = "") -> Comparison | None:
     if family:
-        return (option(measurements, family, "compile") or (False, None))[1]
-    pairs = pairs_of(measurements, "compile")
-    return never() if losing(pairs) else pooled_pairs(pairs)
+        return (_training.option(measurements, family, "compile") or (False, None))[1]
+    pairs = _training.pairs_of(measurements, "compile")
+    return never() if _training.losing(pairs) else _training.pooled_pairs(pairs)
 
 
 def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice | None:
-    choice = choice_of_option(measurements, family, "compile", "its compiled steps")
+    choice = _training.choice_of_option(measurements, family, "compile", "its compiled steps")
     return choice and replace(choice, reason=choice.reason + _cost(measurements, family))
 
 
 def _cost(measurements: Measurements, family: str) -> str:
-    """How long compiling took, and after how many steps it has paid."""
     taken = first(measurements, BENCH, "compile_time", network=family)
-    chosen = best(measurements, family)
+    chosen = _training.best(measurements, family)
     if taken is None or chosen is None:
         return ""
     if taken.median < NOTHING_SECONDS:

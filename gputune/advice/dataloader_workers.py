@@ -3,8 +3,18 @@
 from dataclasses import replace
 
 from gputune.advice import Choice, Comparison, Facts, Measurement, Measurements
-from gputune.advice._evidence import NOT_MEASURED, choose, compared, missing, no_gain, range_text, unmeasured
-from gputune.advice._loading_rows import LoadingParams, LoadingRows, loading_rows
+from gputune.advice._evidence import (
+    NOT_MEASURED,
+    LoadingParams,
+    LoadingRows,
+    choose,
+    compared,
+    loading_rows,
+    missing,
+    no_gain,
+    range_text,
+    unmeasured,
+)
 from gputune.resources.printable import counted
 from gputune.search.workers import NEARLY_BEST
 
@@ -20,8 +30,7 @@ FAMILIES = ("memory", "waiting")
 CLOSE = 1.30
 """With synthetic samples a number of workers within this ratio of the best is not told from it, and of such the most
 are chosen, where they gain more than this over none. Rounds of a tenth of a second scatter by a tenth, and workers that
-were stopped between them are slower to go on the more there are, so that even twelve rounds mislead.
-"""
+were stopped between them are slower to go on the more there are, so that even twelve rounds mislead."""
 BELIEVED_FROM = 2.0
 """A gain that is believed although others used the CPUs meanwhile, which slows loading down with any number of
 workers."""
@@ -194,7 +203,6 @@ def _for_dataset(rows: LoadingRows, measurements: Measurements) -> Choice:
 
 
 def _consumer_waits(rows: LoadingRows, workers: int) -> str:
-    """How long the consumer waits for each batch, with the workers chosen and with torch's default."""
     none, chosen = _with_workers(rows, 0), _with_workers(rows, workers)
     if none is None or chosen is None:
         return ""

@@ -54,18 +54,17 @@ def by_multiple(measurements: Iterable[Measurement], dtype: str, dim: str, produ
     rows = select(measurements, BENCH, "throughput", dtype=dtype, dim=dim, product=product)
     sized = [(run, row) for row in rows if (run := Alignment.of(row.params)) and min(run.size, run.multiple) > 0]
     sized.sort(key=lambda pair: pair[0].multiple)
-    return {run.multiple: _runs_per_second(row, run.size) for run, row in sized if not run.full_tiles}
-
-
-def _runs_per_second(row: Measurement, size: int) -> Measurement:
-    return replace(row, unit="1/s", samples=tuple(sample / size for sample in row.samples))
+    return {
+        run.multiple: replace(row, unit="1/s", samples=tuple(sample / run.size for sample in row.samples))
+        for run, row in sized
+        if not run.full_tiles
+    }
 
 
 def _multiple(rows: Measurements, dtype: str, dim: str) -> int | None:
     """The largest multiple that one of the products needs; None where too little was measured."""
-    products = dict.fromkeys(
-        str(row.params.get("product")) for row in select(rows, BENCH, "throughput", dtype=dtype, dim=dim)
-    )
+    own = select(rows, BENCH, "throughput", dtype=dtype, dim=dim)
+    products = dict.fromkeys(str(row.params.get("product")) for row in own)
     needed = [_needed(by_multiple(rows, dtype, dim, product)) for product in products]
     return None if None in needed else max((multiple for multiple in needed if multiple), default=None)
 

@@ -9,8 +9,7 @@ from gputune.advice._training import but_for, choice_everywhere, choice_of_optio
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
     what = "training steps ({}) with the fused optimizer"
     choice, slower = choice_everywhere(measurements, "fused_optimizer", what, free=True)
-    has_it = {network: option(measurements, network, "fused_optimizer") or (False, None) for network in slower}
-    without = [network for network, (chosen, _) in has_it.items() if not chosen]
+    without = [network for network in slower if not (option(measurements, network, "fused_optimizer") or (False,))[0]]
     return replace(choice, reason=choice.reason + but_for(without))
 
 

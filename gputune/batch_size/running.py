@@ -1,12 +1,10 @@
 """Runs batches of the user's step in a bench process, and turns every way in which that can end into a Trial."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from gputune.batch_size.trials import MARGIN, BatchSizeRequest, Trial
 from gputune.bench_process import Batches
@@ -22,7 +20,6 @@ SHORTEST_DEADLINE_SECONDS = 10.0
 PATIENCE = 20
 """A trial that takes so many times as long as the slowest before it, and ten seconds, is a hang."""
 PERIOD_SECONDS = 0.05
-"""How often the host's memory is looked at."""
 
 
 class MemoryWatch:
@@ -35,9 +32,8 @@ class MemoryWatch:
         self.left_bytes: int | None = None
         """The fewest bytes that were left at any time; None where that cannot be read."""
         self.ended = False
-        """Whether `end` was called."""
 
-    def __enter__(self) -> MemoryWatch:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

@@ -24,7 +24,6 @@ TOLERANCE = 0.03
 PLAUSIBLE = 0.8
 """A rate from a single trial is rough: batches below this share of the highest rate are not timed."""
 MOST_TIMED = 6
-
 _GROWTH = 0.01
 """Two trials define a line only where the memory grew by this share between them: less is noise."""
 _BELOW = 0.99
@@ -101,11 +100,8 @@ class BatchSizes:
 
 def next_batch(trials: Sequence[Trial], start: int, most: int) -> int | None:
     """Return the batch to try next, first for what leaves the margin, then for what runs; None once both are known."""
-    for margin in (MARGIN, 0.0):
-        batch = _next(trials, margin, start, most)
-        if batch is not None:
-            return batch
-    return None
+    wanted = (_next(trials, margin, start, most) for margin in (MARGIN, 0.0))
+    return next((batch for batch in wanted if batch is not None), None)
 
 
 def bounds(trials: Sequence[Trial], margin: float) -> tuple[int | None, int | None]:

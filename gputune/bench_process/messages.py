@@ -4,7 +4,7 @@ import signal
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gputune.bench_process.context import Work
+from gputune.bench_process import Work
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
@@ -82,7 +82,6 @@ class BenchFailed(Exception):
     detail: str = ""
     """The exception, or the last line that the process left on stderr."""
     raised_cause: Cause | None = None
-    """The cause that the exception itself names."""
 
     @property
     def cause(self) -> Cause | None:

@@ -4,25 +4,14 @@ Plain pipes and a keeper instead of a pool: a pool does not notice a grandchild 
 stdout with whatever prints, and leaves orphans.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import time
 from collections.abc import Iterator, Sequence
+from typing import Self
 
 import gputune_start
-from gputune.bench_process.messages import (
-    Activity,
-    Answer,
-    BenchFailed,
-    BenchRequest,
-    Done,
-    Message,
-    Raised,
-    Start,
-    decode,
-)
+from gputune.bench_process.messages import Activity, Answer, BenchFailed, BenchRequest, Done, Raised, Start, decode
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.host.child import JsonChild
@@ -41,7 +30,6 @@ _WARNING = re.compile(r"^\S+:\d+: \w*Warning: .*\n(?:  .*\n?)?", re.MULTILINE)
 
 class BenchProcess(JsonChild[Answer]):
     """One child process on one device. Use as a context manager: on exit nothing of it is left.
-
     It imports torch, and `imports`, from the moment it is created, while the parent reads the machine.
     """
 
@@ -77,7 +65,7 @@ class BenchProcess(JsonChild[Answer]):
         """End it, from any thread: who waits for its answers gets BenchFailed."""
         self.kept.end()
 
-    def _tell(self, message: Message) -> None:
+    def _tell(self, message: Start | BenchRequest) -> None:
         try:
             self.send(encode(message))
         except ConnectionError:
@@ -126,11 +114,10 @@ class RestartingProcess:
         self._process: BenchProcess | None = None
         self._start: Start
         self._ready = False
-        self._failed_starts = 0
-        self._why = ""
+        self._failed_starts: list[str] = []
         self._stopped = False
 
-    def __enter__(self) -> RestartingProcess:
+    def __enter__(self) -> Self:
         self._process = BenchProcess(self._imports)
         return self
 
@@ -144,10 +131,7 @@ class RestartingProcess:
     def run(
         self, request: BenchRequest, deadline_seconds: float | None = None
     ) -> Iterator[Measurement | Gap | Activity]:
-        """Yield the answers of one bench. Raises BenchFailed, after which the next bench gets a fresh process.
-
-        Without a deadline of its own a bench gets one derived from its `seconds`.
-        """
+        """Yield the answers of one bench; its deadline follows from its `seconds` unless given. Raises BenchFailed."""
         process = self.start()
         try:
             # A bench keeps to its seconds by itself; twice that, and the start of its processes, is a hang.
@@ -172,8 +156,8 @@ class RestartingProcess:
             raise BenchFailed(how="stopped")
         if self._process and self._ready and not self._process.has_ended:
             return self._process
-        if self._failed_starts >= FAILED_STARTS:
-            raise BenchFailed(how="not started", detail=self._why)
+        if len(self._failed_starts) >= FAILED_STARTS:
+            raise BenchFailed(how="not started", detail=self._failed_starts[-1])
         if self._process is None or self._ready or self._failed_starts:
             if self._process:
                 self._process.close()
@@ -184,9 +168,8 @@ class RestartingProcess:
         try:
             self._process.ready(self._start)
         except BenchFailed as failed:
-            self._failed_starts += 1
-            self._why = str(failed)
+            self._failed_starts.append(str(failed))
             self._process.kill()
             raise
-        self._failed_starts, self._ready = 0, True
+        self._failed_starts, self._ready = [], True
         return self._process

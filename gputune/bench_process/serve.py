@@ -22,7 +22,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import get_args
 
-from gputune.bench_process.context import Context, Work
+from gputune.bench_process import Context, Work
 from gputune.bench_process.messages import Activity, Answer, BenchRequest, Done, Raised, Ready, Start, decode
 from gputune.host.keeper import VARIABLE
 from gputune.resources.messages import encode
@@ -42,7 +42,10 @@ def main(requests_fd: int, answers_fd: int, imports: Sequence[str] = ()) -> None
     os.dup2(2, 1)  # whatever prints must not reach the reader of the answers, nor a terminal
     requests: queue.Queue[str] = queue.Queue()
     threading.Thread(target=_listen, args=(requests_fd, requests), daemon=True).start()
-    folder = _own_folder()
+    folder = os.environ.pop(VARIABLE, "")  # the keeper's; empty where it could make none
+    if folder:
+        # The key under which `multiprocessing.util.get_temp_dir` looks; forked and spawned processes inherit it.
+        multiprocessing.current_process()._config["tempdir"] = folder  # type: ignore[attr-defined]
     with os.fdopen(answers_fd, "wb") as answers:
 
         def send(answer: Answer) -> None:
@@ -62,12 +65,14 @@ def _listen(descriptor: int, requests: queue.Queue[str]) -> None:
 
 def _serve(requests: queue.Queue[str], send: Callable[[Answer], None], imports: Sequence[str], folder: str) -> None:
     try:
-        importlib.import_module("torch")  # while the parent is still reading the machine
+        torch = importlib.import_module("torch")  # while the parent is still reading the machine
         for module in imports:
             with suppress(Exception):  # the bench that needs it will say so
                 importlib.import_module(module)
         start = decode(requests.get())
-        _prepare(start.device)
+        if start.device.startswith("cuda"):  # its context is created now, so that no bench pays for it
+            torch.cuda.set_device(start.device)
+            torch.zeros(1, device=start.device)
     except Exception as error:
         send(_raised(error))
         return
@@ -77,15 +82,6 @@ def _serve(requests: queue.Queue[str], send: Callable[[Answer], None], imports: 
         users_code = request.dataset or request.batches
         with _temporary_files_in("" if users_code else folder):
             _run(request, start, send)
-
-
-def _prepare(device: str) -> None:
-    """Create the context of the device, so that no bench pays for it."""
-    import torch
-
-    if device.startswith("cuda"):
-        torch.cuda.set_device(device)
-        torch.zeros(1, device=device)
 
 
 def _run(request: BenchRequest, start: Start, send: Callable[[Answer], None]) -> None:
@@ -106,19 +102,9 @@ def _raised(error: Exception) -> Raised:
     return Raised(text=text, cause=cause if cause in get_args(Cause) else None)
 
 
-def _own_folder() -> str:
-    """The folder that the keeper made, empty where it could not; multiprocessing's sockets are there from now on."""
-    folder = os.environ.pop(VARIABLE, "")
-    if folder:
-        # The key under which `multiprocessing.util.get_temp_dir` looks; forked and spawned processes inherit it.
-        multiprocessing.current_process()._config["tempdir"] = folder  # type: ignore[attr-defined]
-    return folder
-
-
 @contextmanager
 def _temporary_files_in(folder: str) -> Iterator[None]:
     """Let all libraries create their temporary files there. What torch.compile keeps stays where it is.
-
     It is not meant for the user's own code, which may have its data in the folder that TMPDIR names.
     """
     if not folder:

@@ -35,7 +35,6 @@ class Telemetry:
     def sample(self) -> dict[str, float]:
         """Return the current values, without those that cannot be read: sm_clock_mhz, power_watts, throttle_reasons
         (NVML's bits), pcie_generation; and a few times a second
-
         - gpu_processes: the number of compute processes on the GPU, including this one;
         - other_sm_percent: the highest utilisation of its SMs by another process since the previous look.
         """

@@ -7,7 +7,7 @@ NAME` prints. Files whose name starts with an underscore are what benches share.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Literal, Protocol, cast
 
 from gputune import plugins
@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 
 
 class Bench(plugins.Plugin, Protocol):
-    """One microbenchmark.
-
-    A bench that needs more than torch has a function `needs(facts: Facts, device: str) -> str | None`, which returns
-    why it cannot run on the device, or None.
+    """One microbenchmark. If it needs more than torch, it has `needs(facts: Facts, device: str) -> str | None`,
+    which returns why it cannot run on the device.
     """
 
     SECONDS: Mapping[str, Mapping[str, float]]
@@ -54,8 +52,8 @@ class BenchTraits:
 
 
 def traits(bench: Bench) -> BenchTraits:
-    names = ("OPTION", "USER_CODE", "OF_THE_HOST", "IMPORTS", "LEAST_SECONDS", "SIDE_BY_SIDE")
-    return BenchTraits(**{name.lower(): getattr(bench, name) for name in names if hasattr(bench, name)})
+    names = (one.name for one in fields(BenchTraits))
+    return BenchTraits(**{name: getattr(bench, name.upper()) for name in names if hasattr(bench, name.upper())})
 
 
 def missing(bench: Bench, facts: Facts, device: str) -> str | None:

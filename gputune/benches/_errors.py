@@ -1,6 +1,10 @@
 """torch's errors: that memory ran out, that CUDA is broken for this process, and their text in one line."""
 
+from collections.abc import Iterable, Iterator
+
 from gputune.bench_process import Context
+from gputune.facts.gap import Gap
+from gputune.measurement import Measurement
 
 
 def out_of_memory(error: Exception) -> bool:
@@ -18,6 +22,16 @@ def one_line(error: Exception) -> str:
 def first_sentence(error: Exception) -> str:
     """The first sentence or line of an error: those of a lack of memory go on with how it is used."""
     return str(error).split(". ")[0].split("\n")[0][:200]
+
+
+def or_shortage(rows: Iterable[Measurement | Gap], fact: str, what: str = "") -> Iterator[Measurement | Gap]:
+    """The rows, and where the memory does not suffice for more of them a Gap that says so, after `what`."""
+    try:
+        yield from rows
+    except RuntimeError as error:
+        if not out_of_memory(error):
+            raise
+        yield Gap(fact=fact, reason=f"{what}{first_sentence(error)}")
 
 
 def synchronize(context: Context) -> None:

@@ -7,7 +7,6 @@ from gputune.bench_process import Context
 from gputune.knobs import _tf32
 
 TORCH_NAMES = {"tf32": "float32", "float8": "float8_e4m3fn"}
-"""torch's name of a dtype, where the benches' name is another."""
 
 
 def matrix(context: Context, dtype: str, rows: int, columns: int, seed: int = 0) -> Any:
@@ -26,7 +25,6 @@ def operands(context: Context, dtype: str, m: int, n: int, k: int) -> tuple[Any,
 
 def linear(dtype: str, x: Any, w: Any) -> Callable[[], Any]:
     """A function for x [m, k] @ w [n, k].T; in float8 with one scale an operand, to bfloat16.
-
     Raises RuntimeError in float8 below compute capability 8.9, and for sizes that are no multiple of 16.
     """
     import torch
@@ -34,14 +32,14 @@ def linear(dtype: str, x: Any, w: Any) -> Callable[[], Any]:
     if dtype != "float8":
         return lambda: torch.nn.functional.linear(x, w)
     one = torch.ones((), device=x.device)
-
-    def scaled() -> Any:
-        return torch._scaled_mm(x, w.T, scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=True)
-
-    return scaled
+    how = {"scale_a": one, "scale_b": one, "out_dtype": torch.bfloat16, "use_fast_accum": True}
+    return lambda: torch._scaled_mm(x, w.T, **how)
 
 
 def set_flags(dtype: str) -> None:
     """To be called before `dtype` is measured: `tf32` and `float32` are the same tensors under different flags."""
+    import torch
+
     _tf32.set_matmul(dtype == "tf32")
     _tf32.set_cudnn(dtype == "tf32")
+    torch.backends.cudnn.benchmark = False  # an earlier bench may have left it on

@@ -12,9 +12,11 @@ inputs, the images carry their class as a pattern, and tokens follow Zipf's law.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 Batch = tuple[Any, Any]
+RATES = {"SGD": 0.001, "AdamW": 1e-4}
+"""The learning rates of the timed steps, by optimizer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,12 +36,8 @@ class Size:
 class Network:
     build: Callable[[Size], Any]
     data: Callable[[Size, str, Any], Batch]
-    """Makes a batch of inputs and targets on a device with a random generator."""
     loss: Callable[[Any, Any], Any]
-    optimizer: str
-    """SGD or AdamW."""
-    rate: float
-    """The learning rate that the timed steps use."""
+    optimizer: Literal["SGD", "AdamW"]
     guard_rate: float
     """The learning rate with which the loss falls within the steps of the accuracy guard."""
     cuda: Size
@@ -105,12 +103,8 @@ def transformer(size: Size) -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.attention = nn.Sequential(nn.LayerNorm(size.width), SelfAttention())
-            self.mlp = nn.Sequential(
-                nn.LayerNorm(size.width),
-                nn.Linear(size.width, 4 * size.width),
-                nn.GELU(),
-                nn.Linear(4 * size.width, size.width),
-            )
+            width, wide = size.width, 4 * size.width
+            self.mlp = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, wide), nn.GELU(), nn.Linear(wide, width))
 
         def forward(self, x: Any) -> Any:
             x = x + self.attention(x)
@@ -195,7 +189,6 @@ NETWORKS = {
         data=vectors,
         loss=squared_error,
         optimizer="SGD",
-        rate=0.001,
         guard_rate=1.0,
         cuda=Size(batch=512, width=4096, depth=3),
         cpu=Size(batch=64, width=512, depth=3),
@@ -205,7 +198,6 @@ NETWORKS = {
         data=images,
         loss=cross_entropy,
         optimizer="SGD",
-        rate=0.001,
         guard_rate=0.01,
         cuda=Size(batch=1024, width=64, depth=2, length=112, classes=100),
         cpu=Size(batch=8, width=16, depth=1, length=64, classes=10),
@@ -216,7 +208,6 @@ NETWORKS = {
         data=words,
         loss=cross_entropy,
         optimizer="AdamW",
-        rate=1e-4,
         guard_rate=1e-3,
         cuda=Size(batch=8, width=1024, depth=4, length=1024, classes=16384),
         cpu=Size(batch=2, width=128, depth=2, length=64, classes=512),
@@ -226,7 +217,6 @@ NETWORKS = {
         data=words,
         loss=cross_entropy,
         optimizer="AdamW",
-        rate=1e-4,
         guard_rate=3e-3,
         cuda=Size(batch=128, width=1024, depth=2, length=128, classes=8192),
         cpu=Size(batch=8, width=128, depth=1, length=16, classes=512),

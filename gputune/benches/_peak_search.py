@@ -115,7 +115,6 @@ def _top(scores: dict[Shape, float], count: int) -> list[Shape]:
 
 
 def _final(shapes: Sequence[Shape], rate: Rate, deadline: float, now: Callable[[], float]) -> Shape:
-    """The fastest of the shapes, measured in turn; after each few rounds the slower half is dropped."""
     left = [_Finalist(shape=shape) for shape in shapes]
     while len(left) > 1:
         most = len(left[0].samples) + ROUNDS

@@ -1,17 +1,22 @@
 """Timing arms against each other in one process: calibrated blocks of work, in the order and to the end that `rounds`
 gives.
 
-What is timed is warm: caches hold what fits in them, and the first round is not kept.
+What is timed is warm: caches hold what fits in them, and the first round is not kept. Also how many threads torch
+computes with meanwhile, on CPUs that others may use.
 """
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from gputune.bench_process import Context
 from gputune.bench_process.telemetry import summary
+from gputune.facts import busy
+from gputune.facts.cpu import Cpu
 from gputune.facts.gap import Gap
+from gputune.host import Host
 from gputune.measurement import LOOKS, Measurement, rounded
 from gputune.search import rounds
 from gputune.search.rounds import Rounds
@@ -21,6 +26,8 @@ Params = dict[str, str | int | float | bool]
 BLOCK_SECONDS = 0.05
 SHORTEST_BLOCK_SECONDS = 0.015
 RACE_ROUNDS = 4
+LOOK_SECONDS = 0.25
+"""How long is watched how many CPUs others use."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -74,16 +81,16 @@ def shared_out(parts: Sequence[T], seconds: float, weight: Callable[[T], float])
 def interleave(
     context: Context, arms: Sequence[Arm], seconds: float, metric: Metric, block_seconds: float = BLOCK_SECONDS
 ) -> list[Measurement]:
-    """Measure all arms in turn, for at most about `seconds`, and return a row for each; none where no round fits.
-    It ends early, at 12 or 20 rounds, when every arm that has a baseline is decided against it.
-    """
+    """Measure all arms in turn for about `seconds` or until they are decided: a row for each, none if no round fits."""
     deadline = time.monotonic() + seconds
     for arm in arms:
         if time.monotonic() > deadline:
             return []
         _calibrate(context, arm, block_seconds / 2)
     left = deadline - time.monotonic()
-    _set_repeats(arms, left, block_seconds)
+    length = max(SHORTEST_BLOCK_SECONDS, min(block_seconds, left / (len(arms) * (LOOKS[0] + 2))))
+    for arm in arms:
+        arm.repeats = max(1, round(length / arm.seconds))
     if left < 2 * sum(arm.repeats * arm.seconds for arm in arms):  # the warm-up round, and one that is kept
         return []
     for arm in arms:  # the warm-up round
@@ -160,13 +167,6 @@ def _calibrate(context: Context, arm: Arm, enough: float) -> None:
     arm.seconds = taken / repeats
 
 
-def _set_repeats(arms: Sequence[Arm], seconds: float, longest: float) -> None:
-    share = seconds / (len(arms) * (LOOKS[0] + 2))
-    length = max(SHORTEST_BLOCK_SECONDS, min(longest, share))
-    for arm in arms:
-        arm.repeats = max(1, round(length / arm.seconds))
-
-
 def in_blocks(context: Context, arm: Arm, metric: Metric, seconds: float, pause_seconds: float = 0.0) -> Measurement:
     """Time twelve blocks of a single arm, of about `seconds` each, each after a pause."""
     arm.repeats = max(1, round(seconds / (time_of(context, arm.run, 4) / 4)))
@@ -190,3 +190,22 @@ def rate(context: Context, arm: Arm) -> float:
 def or_gap(rows: Sequence[Measurement], fact: str, what: str) -> list[Measurement | Gap]:
     """The rows, or where the time sufficed for none the Gap that says so."""
     return list(rows) or [Gap(fact=fact, reason=f"the budget ran out before {what} could be measured")]
+
+
+@contextmanager
+def own_threads(cpus: int) -> Iterator[None]:
+    """Let torch compute with no more threads than this; torch itself counts the CPU affinity only."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(min(before, cpus))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def free_cpus(cpu: Cpu, host: Host) -> int:
+    """How many CPUs of the budget others leave now, at least one; all of it where that cannot be read."""
+    others = busy.watched(host, LOOK_SECONDS) or 0.0
+    return max(1, min(cpu.budget, round(cpu.affinity_count - others)))

@@ -23,16 +23,15 @@ from gputune.search.rounds import against_first
 
 SECONDS = {"cuda": {"standard": 5.1, "thorough": 60}}
 LEAST_SECONDS = {"cuda": 5.1}
-"""On an H200 `_load` takes 1.4 to 2.4 s of them, and twelve rounds at both shapes of the standard budget the rest."""
+"""On an H200 first calls take 1.4 to 2.4 s, and twelve rounds at both shapes of the standard budget the rest."""
 RANK = 6
 
+FACT = "bench.attention"
 HEADS = 16
 BATCH = {1024: 4, 4096: 2, 16384: 1}
 """By sequence length."""
-
 BACKENDS = {"default": "", "flash": "FLASH_ATTENTION", "efficient": "EFFICIENT_ATTENTION", "cudnn": "CUDNN_ATTENTION"}
 """torch's name (`SDPBackend`) of each; the default is torch's own choice and the baseline."""
-
 Refused = Counter[tuple[str, str]]
 """At how many shapes a back end was not measured, by back end and reason."""
 TIME_RAN_OUT = ("the budget", "ran out")
@@ -57,17 +56,18 @@ def needs(facts: Facts, device: str) -> str | None:
 def measure(context: Context) -> Iterator[Measurement | Gap]:
     shapes = groups(context.dtypes, context.budget)
     if not shapes:
-        yield _gap("the device multiplies neither bfloat16 nor float16 natively")
+        yield Gap(fact=FACT, reason="the device multiplies neither bfloat16 nor float16 natively")
     refused: Refused = Counter()
     end = time.monotonic() + context.seconds
-    _load(context, shapes)
+    for shape in shapes:  # once, untimed: the first call of cuDNN in a process takes 1.4 to 2.4 s on an H200
+        _refusal(context, Arm(params=shape.params, run=step_at(context, shape), work=shape.tflop))
     for shape, seconds in shared_out(shapes, end - time.monotonic(), lambda shape: 1):
         if seconds > 0:
             yield from _group(context, shape, seconds, refused)
         else:
             refused[TIME_RAN_OUT] += 1
     for (backend, why), count in refused.items():
-        yield _gap(f"{backend} {why} at {count} of {len(shapes)} shapes")
+        yield Gap(fact=FACT, reason=f"{backend} {why} at {count} of {len(shapes)} shapes")
 
 
 def groups(dtypes: tuple[str, ...], budget: Budget) -> list[Shape]:
@@ -77,10 +77,6 @@ def groups(dtypes: tuple[str, ...], budget: Budget) -> list[Shape]:
     else:
         every = product(mixed[:1], (64, 128), (4096,), (True,))
     return [Shape(dtype=dtype, head=head, length=length, causal=causal) for dtype, head, length, causal in every]
-
-
-def _gap(reason: str) -> Gap:
-    return Gap(fact="bench.attention", reason=reason)
 
 
 def _group(context: Context, shape: Shape, seconds: float, refused: Refused) -> list[Measurement]:
@@ -106,12 +102,6 @@ def _group(context: Context, shape: Shape, seconds: float, refused: Refused) -> 
     if not rows:
         refused[TIME_RAN_OUT] += 1
     return rows
-
-
-def _load(context: Context, shapes: list[Shape]) -> None:
-    """Run each shape once, untimed: the first call of cuDNN in a process takes 1.4 to 2.4 s on an H200."""
-    for shape in shapes:
-        _refusal(context, Arm(params=shape.params, run=step_at(context, shape), work=shape.tflop))
 
 
 def step_at(context: Context, shape: Shape) -> Any:

@@ -35,10 +35,8 @@ NO_MEMORY = "bench.batch_size.memory"
 FAILED = "bench.batch_size.failed"
 UNUSABLE = "bench.batch_size.make"
 """The facts of this bench's gaps: the memory did not suffice, the step raised an exception, there is no step to run."""
-
 ENOUGH_SECONDS = 0.1
 """How long a trial runs steps, for its rough rate."""
-
 _Step = Callable[[int], Any]
 _steps: dict[str, _Step] = {}
 """The user's steps, by name: making one may take long, and the bench process serves many requests."""
@@ -64,12 +62,13 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
                 yield _trial(context, step, size, began)
                 began = time.monotonic()
     except (Exception, SystemExit) as error:
-        failure = _failure(error)
+        lacks_memory = isinstance(error, MemoryError) or (isinstance(error, Exception) and out_of_memory(error))
+        fact, why = (NO_MEMORY, "out of memory") if lacks_memory else (FAILED, words(error))
     else:
         return
     # The frames that held the step's tensors are gone only here, after the except block.
     _free(context)
-    yield failure
+    yield Gap(fact=fact, reason=why)
     synchronize(context)
 
 
@@ -109,12 +108,6 @@ def _free(context: Context) -> None:
         return
     with suppress(AttributeError):  # only glibc has it
         ctypes.CDLL(None).malloc_trim(0)
-
-
-def _failure(error: BaseException) -> Gap:
-    if isinstance(error, MemoryError) or (isinstance(error, Exception) and out_of_memory(error)):
-        return Gap(fact=NO_MEMORY, reason="out of memory")
-    return Gap(fact=FAILED, reason=words(error))
 
 
 def _gpu_memory(device: str) -> dict[str, float]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from gputune.bench_process import Context
 from gputune.benches import kind_of
-from gputune.benches._errors import first_sentence, out_of_memory
+from gputune.benches._errors import or_shortage
 from gputune.benches._fp32_errors import relative_error
 from gputune.benches._matmul import set_flags
 from gputune.benches._timing import Arm, Metric, Params, interleave, or_gap, shared_out
@@ -26,7 +26,6 @@ IMAGES = {"cuda": (64, 56), "cpu": (4, 28)}
 """Images in a batch, and pixels on a side, by kind of device."""
 BLOCK_SECONDS = 0.03
 """Shorter than usual: calibration takes as long as two blocks, for each of many arms."""
-
 ALIGNED = (8, 16, 32, 64, 96, 128, 256)
 ODD = (7, 9, 15, 17, 31, 33, 63, 65)
 COMMON = (64, 128, 256)
@@ -108,11 +107,11 @@ def baseline(point: Point, group: Group) -> Point | None:
 
 def measure(context: Context) -> Iterator[Measurement | Gap]:
     if "tf32" in context.dtypes:
-        yield _error(context, "tf32")
+        yield _tf32_error(context)
     plan = groups(context.dtypes, context.main_dtype, cuda=context.cuda, thorough=context.budget == "thorough")
     for group, seconds in shared_out(plan, context.seconds, len):
         context.say(_title(group))
-        yield from _measured(context, group, seconds)
+        yield from or_shortage(_measured(context, group, seconds), "bench.conv", f"{_title(group)}: ")
 
 
 def _title(group: Group) -> str:
@@ -120,21 +119,13 @@ def _title(group: Group) -> str:
     return f"{' and '.join(dict.fromkeys(point.dtype for point in group))}, {channels[0]} to {channels[-1]} channels"
 
 
-def _measured(context: Context, group: Group, seconds: float) -> list[Measurement | Gap]:
-    try:
-        return or_gap(_interleaved(context, group, seconds), "bench.conv", _title(group))
-    except RuntimeError as error:
-        if not out_of_memory(error):
-            raise
-        return [Gap(fact="bench.conv", reason=f"{_title(group)}: {first_sentence(error)}")]
-
-
-def _interleaved(context: Context, group: Group, seconds: float) -> list[Measurement]:
+def _measured(context: Context, group: Group, seconds: float) -> Iterator[Measurement | Gap]:
     arms = {point: _arm(context, point) for point in group}
     for point, arm in arms.items():
         other = baseline(point, group)
         arm.baseline = arms[other] if other else None
-    return interleave(context, list(arms.values()), seconds, Metric("conv", "TFLOP/s"), BLOCK_SECONDS)
+    rows = interleave(context, list(arms.values()), seconds, Metric("conv", "TFLOP/s"), BLOCK_SECONDS)
+    yield from or_gap(rows, "bench.conv", _title(group))
 
 
 def _arm(context: Context, point: Point) -> Arm:
@@ -148,15 +139,8 @@ def _arm(context: Context, point: Point) -> Arm:
         params=point.params,
         run=partial(torch.nn.functional.conv2d, x, w, padding=KERNEL // 2),
         work=point.operations(images, pixels) / 1e12,
-        before=partial(_set_flags, point.dtype),
+        before=partial(set_flags, point.dtype),
     )
-
-
-def _set_flags(dtype: str) -> None:
-    import torch
-
-    set_flags(dtype)
-    torch.backends.cudnn.benchmark = False  # an earlier bench may have left it on
 
 
 def _tensors(context: Context, point: Point, images: int, pixels: int) -> tuple[Any, Any]:
@@ -169,12 +153,11 @@ def _tensors(context: Context, point: Point, images: int, pixels: int) -> tuple[
     return x.to(kind), (w / (point.channels * KERNEL**2) ** 0.5).to(kind)
 
 
-def _error(context: Context, dtype: str) -> Measurement:
+def _tf32_error(context: Context) -> Measurement:
     """Relative error of a convolution against float64, which shows the precision that it really ran in."""
-    import torch
+    from torch.nn.functional import conv2d
 
-    x, w = _tensors(context, Point(dtype=dtype, channels=64, out=64, channels_last=False), 2, 28)
-    exact = torch.nn.functional.conv2d(x.double(), w.double(), padding=1)
-    set_flags(dtype)
-    got = torch.nn.functional.conv2d(x, w, padding=1).double()
-    return Metric("conv", "1", "relative_error").row(context, [relative_error(got, exact)], {"dtype": dtype})
+    x, w = _tensors(context, Point(dtype="tf32", channels=64, out=64, channels_last=False), 2, 28)
+    set_flags("tf32")
+    error = relative_error(conv2d(x, w, padding=1).double(), conv2d(x.double(), w.double(), padding=1))
+    return Metric("conv", "1", "relative_error").row(context, [error], {"dtype": "tf32"})

@@ -10,9 +10,9 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from gputune.advice._loading_rows import LoadingParams
+from gputune.advice._evidence import LoadingParams
 from gputune.bench_process import Context
-from gputune.benches._threads import free_cpus, own_threads
+from gputune.benches._timing import free_cpus, own_threads, shared_out
 from gputune.benches._user_code import UserCodeError
 from gputune.benches.loading.source import NO_FOLDER, Source
 from gputune.benches.loading.stream import end_workers
@@ -34,13 +34,10 @@ OF_THE_HOST = True
 
 END_SHARE = 0.1
 """The part of the seconds that is kept back for the last turn, and its workers, to end."""
-
 OVERTIME_SHARE = 0.15
 """The part of the seconds by which the last kind may take longer where its samples so far say nothing."""
-
 SHARES = {"memory": 0.17, "waiting": 0.36, "decoding": 0.47}
 """Shares of the seconds, in order: what the shortest leaves is for the others, and what scatters most comes last."""
-
 BATCH = 8
 SAMPLE_BYTES = 3 * 96 * 96
 """The largest sample of the three kinds."""
@@ -48,8 +45,7 @@ WAITING_FACTOR = 4
 """The most workers tried for each CPU with samples that are waited for; `per_cpu` has the limit for decoding."""
 MOST_WORKERS = {"decoding": 64, "memory": 4, "waiting": 48}
 """Slices of memory take longer on their way from a worker than to make, and one process takes about 2000 batches a
-second, which 35 workers that wait bring it.
-"""
+second, which 35 workers that wait bring it."""
 BLOCK_SECONDS = {"decoding": 0.1, "memory": 0.05, "waiting": 0.1}
 WAIT_SECONDS = 0.002
 
@@ -78,8 +74,6 @@ class Decoding(Synthetic):
 
 
 class Tokens(Synthetic):
-    """Samples that are slices of memory."""
-
     def __init__(self) -> None:
         import torch
 
@@ -91,8 +85,6 @@ class Tokens(Synthetic):
 
 
 class Waiting(Tokens):
-    """Slices of memory that each take a moment to arrive, as from an object store."""
-
     def __getitem__(self, index: int) -> Any:
         time.sleep(WAIT_SECONDS)
         return super().__getitem__(index)
@@ -104,10 +96,8 @@ KINDS = {"memory": Tokens, "waiting": Waiting, "decoding": Decoding}
 def needs(facts: Facts, device: str) -> str | None:
     in_flight = PREFETCH * _alive(facts) * BATCH * SAMPLE_BYTES
     free, needed = facts.memory.shm_free_bytes, 2 * in_flight
-    if free is None or free >= needed:
-        return None
-    have = f"/dev/shm has {free >> 20} MiB free and the bench needs {needed >> 20}"
-    return f"{have}: give the container more (--shm-size)"
+    have = f"/dev/shm has {(free or 0) >> 20} MiB free and the bench needs {needed >> 20}"
+    return f"{have}: give the container more (--shm-size)" if free is not None and free < needed else None
 
 
 def _most(facts: Facts, kind: str) -> int:
@@ -130,14 +120,11 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
         yield Gap(fact="bench.dataloader", reason=NO_FOLDER)
         return
     deadline = time.monotonic() + (1 - END_SHARE) * context.seconds
-    shares = dict(SHARES)
     try:
         with own_threads(free_cpus(context.facts.cpu, Host())):
-            for kind in SHARES:
+            for kind, seconds in shared_out(list(SHARES), deadline - time.monotonic(), SHARES.__getitem__):
                 context.say(f"samples: {kind}")
                 left = max(0.0, deadline - time.monotonic())
-                seconds = left * shares[kind] / sum(shares.values())
-                del shares[kind]
                 at_most = seconds + max((left - seconds) / 2, OVERTIME_SHARE * context.seconds)
                 yield from _of_kind(context, kind, seconds, at_most)
     finally:

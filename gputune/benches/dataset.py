@@ -8,21 +8,20 @@ long are cut into pieces, the smaller the fewer workers there may be. Nothing is
 could not hold.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Self
 
-from gputune.advice._loading_rows import LoadingParams
+from gputune.advice._evidence import LoadingParams
 from gputune.bench_process import Context
-from gputune.benches._threads import free_cpus, own_threads
+from gputune.benches._timing import free_cpus, own_threads
 from gputune.benches._user_code import UserCodeError
 from gputune.benches.loading.source import Options, Source
 from gputune.benches.loading.stream import end_workers
 from gputune.benches.loading.user_dataset import PIECE_SECONDS, RECEIVED_SECONDS, Described, Look, look, source_of
-from gputune.benches.loading.worker_curve import Curve, WorkerTrial, row
+from gputune.benches.loading.worker_curve import WorkerTrial, row
 from gputune.benches.loading.worker_curve import measure as measure_curve
 from gputune.facts.gap import Gap
 from gputune.host import Host
@@ -66,7 +65,7 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
             plan = _Plan.of(context, source, seen, dataset.step_ms, started)
             yield plan.bytes_row()
             with own_threads(free_cpus(context.facts.cpu, Host())):
-                yield from _timed(context, plan)
+                yield from _timed(plan)
         except UserCodeError as error:
             yield Gap(fact="bench.dataset", reason=str(error), cause=error.cause)
         finally:
@@ -89,7 +88,7 @@ class _Plan:
     deadline: float
 
     @classmethod
-    def of(cls, context: Context, source: Source, seen: Look, step_ms: float | None, started: float) -> _Plan:
+    def of(cls, context: Context, source: Source, seen: Look, step_ms: float | None, started: float) -> Self:
         facts = context.facts
         cpus, memory = facts.cpu.budget, facts.memory
         computing = per_cpu(facts.cpu) * min(cpus, facts.cpu.quota or cpus) / max(seen.busy, 1e-3)
@@ -126,16 +125,6 @@ class _Plan:
         fitting = (self.shm_batches - HELD) // max(1, workers)
         return Options(workers=workers, prefetch_factor=int(max(1, min(PREFETCH, fitting))))
 
-    def params(self, workers: int) -> LoadingParams:
-        return LoadingParams(
-            kind="dataset",
-            workers=workers,
-            batch=self.source.batch_size or 1,
-            step_ms=self.step_ms,
-            epoch_batches=self.source.epoch_batches,
-            same_samples=self.look.same_samples,
-        )
-
     def bytes_row(self) -> Measurement:
         return Measurement(
             bench="dataset",
@@ -159,41 +148,45 @@ def _piece(source: Source, pieces: float) -> int | None:
     return nearest if nearest < size else None
 
 
-def _timed(context: Context, plan: _Plan) -> Iterator[Measurement | Gap]:
+def _timed(plan: _Plan) -> Iterator[Measurement | Gap]:
     share = CURVE_SHARE * (plan.deadline - time.monotonic())
     if plan.fitting < plan.limit:
-        context.say("workers, without handing over their batches")
+        plan.context.say("workers, without handing over their batches")
         unsent = share * (UNSENT_SHARE if plan.fitting else 1)
-        yield from _rows(plan, _curve(plan, plan.limit, unsent, sent=False), sent=False)
+        yield from _curve(plan, plan.limit, unsent, sent=False)
         share = share - unsent if plan.fitting else plan.deadline - time.monotonic()
-    context.say("workers")
-    measured = _curve(plan, plan.fitting, share, sent=True)
-    yield from _rows(plan, measured, sent=True)
-    yield from measured.gaps("bench.dataset")
+    plan.context.say("workers")
+    yield from _curve(plan, plan.fitting, share, sent=True)
 
 
-def _curve(plan: _Plan, limit: int, seconds: float, *, sent: bool) -> Curve:
-    source = plan.source
+def _curve(plan: _Plan, limit: int, seconds: float, *, sent: bool) -> Iterator[Measurement | Gap]:
+    source, options = plan.source, plan.options if sent else Options
     if not sent:
         source = replace(source, more={**source.more, "collate_fn": Described(source.more["collate_fn"])})
-    enough = source.samples / plan.step_seconds if plan.step_seconds else None
-    return measure_curve(
-        WorkerTrial(
-            source=source,
-            options=plan.options if sent else Options,
-            limit=limit,
-            alive=plan.alive,
-            seconds=seconds,
-            at_most=plan.deadline - time.monotonic() if sent else None,
-            step_seconds=plan.step_seconds,
-            enough=enough,
-        )
+    trial = WorkerTrial(
+        source=source,
+        options=options,
+        limit=limit,
+        alive=plan.alive,
+        seconds=seconds,
+        at_most=plan.deadline - time.monotonic() if sent else None,
+        step_seconds=plan.step_seconds,
+        enough=source.samples / plan.step_seconds if plan.step_seconds else None,
     )
-
-
-def _rows(plan: _Plan, curve: Curve, *, sent: bool) -> Iterator[Measurement]:
-    options = plan.options if sent else Options
+    curve = measure_curve(trial)
     for count, samples in sorted((curve.rates if plan.step_ms else curve.all_rates).items()):
         if all(samples):
             ahead = options(count).prefetch_factor if count else None
-            yield row(plan.context, "dataset", samples, replace(plan.params(count), prefetch_factor=ahead, sent=sent))
+            params = LoadingParams(
+                kind="dataset",
+                workers=count,
+                batch=source.batch_size or 1,
+                prefetch_factor=ahead,
+                sent=sent,
+                step_ms=plan.step_ms,
+                epoch_batches=source.epoch_batches,
+                same_samples=plan.look.same_samples,
+            )
+            yield row(plan.context, "dataset", samples, params)
+    if sent:
+        yield from curve.gaps("bench.dataset")

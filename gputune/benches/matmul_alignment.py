@@ -50,12 +50,12 @@ def measure(context: Context) -> Iterator[Measurement | Gap]:
 def plan(context: Context) -> list[Group]:
     """All groups of a budget, Tensor Core dtypes first; plain FP32 only tells whether size matters at all."""
     ordered = sorted(context.dtypes, key=("bfloat16", "float16", "tf32", "float32").index)
-    if context.budget == "quick":
-        return [Group(dtype=ordered[0], product="forward", dim=dim, added=(8, 1, 2, 4)) for dim in "NK"]
+    if context.budget == "thorough":
+        return [group for dtype in ordered for group in _everything(context, dtype)]
+    wanted = ordered[:1]
     if context.budget == "standard":
         wanted = [dtype for dtype in ordered if not context.cuda or dtype in (context.main_dtype, "tf32")]
-        return [Group(dtype=dtype, product="forward", dim=dim, added=(8, 1, 2, 4)) for dtype in wanted for dim in "NK"]
-    return [group for dtype in ordered for group in _everything(context, dtype)]
+    return [Group(dtype=dtype, product="forward", dim=dim, added=(8, 1, 2, 4)) for dtype in wanted for dim in "NK"]
 
 
 def _everything(context: Context, dtype: str) -> Iterator[Group]:

@@ -8,6 +8,7 @@ is.
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from gputune.bench_process import Context
@@ -31,6 +32,7 @@ BURST_PAUSE_SECONDS = 0.12
 STEADY_BLOCK_SECONDS = 0.1
 COOLING_SECONDS = 0.5
 """A power limit acts on an average over the last moments."""
+_metric = partial(Metric, "matmul_peak", "TFLOP/s")
 
 _PER_CLOCK: dict[str, dict[str, int]] = {
     "7.0": {"float32": 128, "float16": 1024},
@@ -77,10 +79,6 @@ def _peaks(context: Context, dtype: str, seconds: float) -> Iterator[Measurement
     if context.cuda:
         time.sleep(COOLING_SECONDS)
         yield in_blocks(context, arm, _metric("burst"), BURST_BLOCK_SECONDS, BURST_PAUSE_SECONDS)
-
-
-def _metric(name: str) -> Metric:
-    return Metric("matmul_peak", "TFLOP/s", name)
 
 
 class _Products:

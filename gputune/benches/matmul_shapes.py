@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gputune.advice.dimension_multiple import WORTH
 from gputune.bench_process import Context, MatmulShape
-from gputune.benches._errors import first_sentence, out_of_memory
+from gputune.benches._errors import or_shortage
 from gputune.benches._matmul import linear, operands, set_flags
 from gputune.benches._timing import Arm, Metric, interleave, or_gap
 from gputune.errors import UsageError
@@ -36,19 +36,18 @@ MULTIPLES = {"bfloat16": (8, 64), "float16": (8, 64), "tf32": (4, 32), "float32"
 
 
 def measure(context: Context) -> Iterator[Measurement | Gap]:
-    metric, seconds = Metric("matmul_shapes", "TFLOP/s"), context.seconds / max(1, len(context.shapes))
+    seconds = context.seconds / max(1, len(context.shapes))
     for shape in context.shapes:
         context.say(name(shape))
         if shape.dtype not in context.dtypes:
             yield Gap(fact=FACT, reason=f"{name(shape)}: this device has no native {shape.dtype}")
             continue
-        try:
-            arms = against_first([_arm(context, shape, padded) for padded in variants(shape)])
-            yield from or_gap(interleave(context, arms, seconds, metric), FACT, name(shape))
-        except RuntimeError as error:
-            if not out_of_memory(error):
-                raise
-            yield Gap(fact=FACT, reason=f"{name(shape)}: {first_sentence(error)}")
+        yield from or_shortage(_measured(context, shape, seconds), FACT, f"{name(shape)}: ")
+
+
+def _measured(context: Context, shape: MatmulShape, seconds: float) -> Iterator[Measurement | Gap]:
+    arms = against_first([_arm(context, shape, padded) for padded in variants(shape)])
+    yield from or_gap(interleave(context, arms, seconds, Metric("matmul_shapes", "TFLOP/s")), FACT, name(shape))
 
 
 def name(shape: MatmulShape) -> str:
@@ -56,7 +55,6 @@ def name(shape: MatmulShape) -> str:
 
 
 def variants(shape: MatmulShape) -> list[MatmulShape]:
-    """The shape as it is, and with N and K rounded up to each multiple, without duplicates."""
     padded = [replace(shape, n=_up(shape.n, multiple), k=_up(shape.k, multiple)) for multiple in MULTIPLES[shape.dtype]]
     return list(dict.fromkeys([shape, *padded]))
 

@@ -29,16 +29,20 @@ ERROR = Metric("precision", "1", "relative_error")
 
 
 def measure(context: Context) -> Iterator[Measurement | Gap]:
-    yield from _found(context)
+    flags = context.facts.precision.flags  # that a program starts with here, which variables and start-up files may set
+    if context.cuda and flags and flags.matmul_tf32 is not None and flags.cudnn_tf32 is not None:
+        _tf32.set_matmul(flags.matmul_tf32)
+        _tf32.set_cudnn(flags.cudnn_tf32)
+    yield from _errors(context, "found")
     dtypes, missing = _dtypes(context)
     yield from missing
     for dtype in dtypes:
         yield _error(context, dtype)
     if context.cuda:
-        for flags, allow in (("on", True), ("off", False)):
+        for switched, allow in (("on", True), ("off", False)):
             _tf32.set_matmul(allow)
             _tf32.set_cudnn(allow)
-            yield from _errors(context, flags)
+            yield from _errors(context, switched)
     size = GPU_SIZE if context.cuda else _cpu_size(context)
     arms = against_first([_arm(context, dtype, size) for dtype in dtypes])
     if "tf32" in context.dtypes:  # which mixed precision must gain over
@@ -90,15 +94,6 @@ def _error(context: Context, dtype: str) -> Measurement:
     set_flags(dtype)
     got = linear(dtype, *operands(context, dtype, 512, 512, k))().double()
     return ERROR.row(context, [relative_error(got, exact)], {"dtype": dtype})
-
-
-def _found(context: Context) -> Iterator[Measurement]:
-    """Errors under the flags that a program starts with here, which variables and start-up files may set."""
-    flags = context.facts.precision.flags
-    if context.cuda and flags and flags.matmul_tf32 is not None and flags.cudnn_tf32 is not None:
-        _tf32.set_matmul(flags.matmul_tf32)
-        _tf32.set_cudnn(flags.cudnn_tf32)
-    yield from _errors(context, "found")
 
 
 def _errors(context: Context, flags: str) -> Iterator[Measurement]:

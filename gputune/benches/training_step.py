@@ -18,12 +18,10 @@ from gputune.advice import _training
 from gputune.advice._training_rows import combination_of, precision_of
 from gputune.bench_process import Context
 from gputune.benches import _training_groups
-from gputune.benches._errors import first_sentence, out_of_memory
+from gputune.benches._errors import first_sentence, or_shortage, out_of_memory
 from gputune.benches._networks import NETWORKS, Size
-from gputune.benches._steps import fact_of
-from gputune.benches._threads import free_cpus, own_threads
-from gputune.benches._timing import shared_out
-from gputune.benches._training_groups import Found
+from gputune.benches._timing import free_cpus, own_threads, shared_out
+from gputune.benches._training_groups import Found, fact_of
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
@@ -44,9 +42,7 @@ SMALLEST_BATCH = 2
 
 
 def measure(context: Context) -> Iterator[Found]:
-    names = list(NETWORKS)
-    if context.budget != "thorough":
-        names = [name for name in names if name != "recurrent"]
+    names = [name for name in NETWORKS if context.budget == "thorough" or name != "recurrent"]
     end = time.monotonic() + context.seconds
     threads = nullcontext() if context.cuda else own_threads(free_cpus(context.facts.cpu, Host()))
     with threads, _empty_compile_cache():
@@ -81,14 +77,14 @@ def _at_a_batch_that_fits(context: Context, name: str, seconds: float) -> tuple[
     while True:
         try:
             found = _training_groups.precisions(context, name, size, seconds)
+            shortage = ""
         except RuntimeError as error:
             if not out_of_memory(error):
                 raise
             shortage = first_sentence(error)
-        else:
-            _release(context)
-            return size, found
         _release(context)
+        if not shortage:
+            return size, found
         if size.batch // 2 < SMALLEST_BATCH:
             return size, [Gap(fact=fact_of(name), reason=f"even a batch of {size.batch} did not fit: {shortage}")]
         size = replace(size, batch=size.batch // 2)
@@ -96,13 +92,7 @@ def _at_a_batch_that_fits(context: Context, name: str, seconds: float) -> tuple[
 
 
 def _kept(context: Context, name: str, stage: Iterable[Found]) -> Iterator[Found]:
-    """A later group's rows; memory that does not suffice for it is a Gap."""
-    try:
-        yield from stage
-    except RuntimeError as error:
-        if not out_of_memory(error):
-            raise
-        yield Gap(fact=fact_of(name), reason=first_sentence(error))
+    yield from or_shortage(stage, fact_of(name))
     _release(context)
 
 

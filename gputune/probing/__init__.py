@@ -14,22 +14,10 @@ from gputune.errors import MeasureError
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
-from gputune.probing import recommending
-from gputune.probing.again import run_again, seconds_to_run_again
-from gputune.probing.plan import (
-    ALL,
-    ProbeRequest,
-    check_names,
-    device_of,
-    devices_of,
-    fitting,
-    imports,
-    left_out,
-    plan,
-    seconds_for,
-)
-from gputune.probing.running import DeviceRun
-from gputune.probing.together import common_profile, measure_together, own_profiles
+from gputune.probing import plan, recommending
+from gputune.probing.plan import ALL, ProbeRequest, device_of
+from gputune.probing.running import DeviceRun, run_again, seconds_to_run_again
+from gputune.probing.together import common_profile, measure_together
 from gputune.profile import Fingerprint, Profile, fingerprint, now
 from gputune.progress import READING, Progress
 
@@ -45,25 +33,23 @@ def probe(
     cached: Callable[[Fingerprint], Profile | None] = lambda here: None,
 ) -> Profile:
     """Measure this machine and return its profile.
-
     Where one device's benches are asked for by name, what an `earlier` profile of it has of the others is kept. The
     choices of the `cached` profile of this fingerprint stand unless what is measured contradicts them with certainty.
-
     Raises UsageError for an unknown name, MeasureError where nothing could be measured.
     """
-    check_names(request)
+    plan.check_names(request)
     started = time.monotonic()
     host = host or Host()
-    modules = imports(request)
+    modules = plan.imports(request)
     progress(Progress(part=READING))
     with RestartingProcess(modules) as process:
         machine = facts.read(host, variables=checks.variables())
         if request.device == ALL:
-            devices, gaps = devices_of(machine)
-            entries, seconds = plan(devices[0], request), seconds_for(devices[0], request)
-            fitted = fitting(entries, started + seconds - time.monotonic())
+            devices, gaps = plan.devices_of(machine)
+            entries, seconds = plan.plan(devices[0], request), plan.seconds_for(devices[0], request)
+            fitted = plan.fitting(entries, started + seconds - time.monotonic())
             names = {entry.name for entry in fitted}
-            gaps += left_out([entry for entry in entries if entry.name not in names])
+            gaps += plan.left_out([entry for entry in entries if entry.name not in names])
             standing = _standing(cached, fingerprint(machine, devices[0]))
             again = seconds_to_run_again([entry for entry in fitted if entry.traits.of_the_host], seconds)
             with ExitStack() as stack:
@@ -71,9 +57,9 @@ def probe(
                 runs = [DeviceRun.on(*pair, machine, host) for pair in zip(devices, [process, *others], strict=True)]
                 host_rows = measure_together(runs, fitted, progress, again, standing)
             _check_measured(runs, [*host_rows, *(row for run in runs for row in run.measurements)])
-            return common_profile(own_profiles(machine, runs, host_rows, gaps, standing), runs)
+            return common_profile(machine, runs, host_rows, gaps, standing)
         device = device_of(machine, request.device)
-        entries, seconds = plan(device, request), seconds_for(device, request)
+        entries, seconds = plan.plan(device, request), plan.seconds_for(device, request)
         run = DeviceRun.on(device, process, machine, host)
         again = seconds_to_run_again(entries, seconds)
         run.do(entries, progress, ends=started + seconds)

@@ -18,24 +18,19 @@ ALL = "all"
 
 OPTIONS = {"shapes": "FILE", "dataset": "FILE.py:CALLABLE"}
 """The options that name an input of a bench, each a field of ProbeRequest, and the form of their argument."""
-
 PROMISED_SECONDS: Mapping[str, Mapping[Budget, float]] = {
     "cuda": {"quick": 10, "standard": 60, "thorough": 600},
     "cpu": {"quick": 10, "standard": 60, "thorough": 300},
 }
 """How long the command takes from its start to its end, by kind of device, where nothing disturbs it. What only the
 user can name, and the comparison of all GPUs, take their time on top."""
-
 OWN_SECONDS = 1.1
 """The seconds of a probe's command that are kept back from the benches. Before them Python starts and imports gputune,
 which takes 0.2 to 0.5 s; after them processes end and the profile is written, which takes 0.2 to 0.6 s."""
-
 OVERRUN_SHARE = 0.02
 """The part of a probe's time that is kept back for benches that take longer than their seconds."""
-
 ESSENTIAL_RANK = 4
 """Benches up to this rank are essential: they decide what gains most, and give up time for one another only."""
-
 LEAST_SHARE = 0.6
 """A bench that would get a smaller share of its seconds is left out: with less, a comparison that would reach its look
 at 20 pairs does not even reach the one at 12."""
@@ -55,14 +50,11 @@ class ProbeRequest:
 
     def named(self, option: str) -> Sequence[object]:
         """Return what the user named by an option; nothing for one that a probe does not have."""
-        values: Sequence[object] = getattr(self, option) if option in OPTIONS else ()
-        return values
+        return tuple(getattr(self, option)) if option in OPTIONS else ()
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedBench:
-    """One bench of the plan, and the seconds and options that it is to be run with."""
-
     bench: benches.Bench
     request: BenchRequest
     least: float
@@ -75,6 +67,9 @@ class PlannedBench:
     @property
     def seconds(self) -> float:
         return self.request.seconds
+
+    def with_seconds(self, seconds: float) -> PlannedBench:
+        return replace(self, request=replace(self.request, seconds=seconds))
 
     @property
     def traits(self) -> benches.BenchTraits:
@@ -107,14 +102,11 @@ def check_names(request: ProbeRequest) -> None:
 
 
 def plan(device: str, request: ProbeRequest) -> list[PlannedBench]:
-    """Return the benches to run, the most valuable first, each with its seconds. A bench asked for by name always has
-    seconds; one of what only the user can name is planned if named, and one that compares GPUs if all are measured.
-    """
+    """Return the benches to run, the most valuable first, each with its seconds."""
     return [entry for name in benches.names() if _wanted(entry := _entry(name, device, request), request)]
 
 
 def imports(request: ProbeRequest) -> list[str]:
-    """Return the modules that the benches of a request import, on whatever device."""
     entries = [entry for device in ("cuda", "cpu") for entry in plan(device, request)]
     return list(dict.fromkeys(module for entry in entries for module in entry.traits.imports))
 
@@ -135,9 +127,8 @@ def fitting(entries: Sequence[PlannedBench], seconds: float) -> list[PlannedBenc
     sharing = [entry for entry in entries if entry.shares_the_budget]
     essential = fit([entry for entry in sharing if entry.is_essential], seconds)
     left = seconds - planned(essential)
-    fitted = {
-        entry.name: entry for entry in [*essential, *fit([entry for entry in sharing if not entry.is_essential], left)]
-    }
+    others = fit([entry for entry in sharing if not entry.is_essential], left)
+    fitted = {entry.name: entry for entry in (*essential, *others)}
     return [fitted.get(entry.name, entry) for entry in entries if entry.name in fitted or not entry.shares_the_budget]
 
 
@@ -146,9 +137,7 @@ def left_out(entries: Sequence[PlannedBench]) -> list[Gap]:
 
 
 def fit(entries: Sequence[PlannedBench], seconds: float) -> list[PlannedBench]:
-    """Return `entries`, the most valuable first, so that together they take at most `seconds`. An entry whose
-    least does not fit is left out; the excess is then taken from the least valuable first.
-    """
+    """Return the entries that fit into `seconds`: those whose least does, the least valuable of them with less."""
     kept: list[PlannedBench] = []
     for entry in entries:
         if sum(one.least for one in kept) + entry.least <= seconds:
@@ -158,7 +147,7 @@ def fit(entries: Sequence[PlannedBench], seconds: float) -> list[PlannedBench]:
         entry = kept[place]
         cut = min(max(0.0, too_much), entry.seconds - entry.least)
         too_much -= cut
-        kept[place] = replace(entry, request=replace(entry.request, seconds=entry.seconds - cut))
+        kept[place] = entry.with_seconds(entry.seconds - cut)
     return kept
 
 
@@ -173,29 +162,19 @@ def _wanted(entry: PlannedBench, request: ProbeRequest) -> bool:
 def _entry(name: str, device: str, request: ProbeRequest) -> PlannedBench:
     bench = benches.load(name)
     traits, kind = benches.traits(bench), benches.kind_of(device)
-    each = _seconds(bench.SECONDS.get(kind, {}), request.budget, wanted=name in request.only)
+    # A bench that was asked for by name gets the time of the next budget that has some for it.
+    budgets = BUDGETS[BUDGETS.index(request.budget) :] if name in request.only else (request.budget,)
+    of_budgets = bench.SECONDS.get(kind, {})
+    each = float(next((of_budgets[one] for one in budgets if of_budgets.get(one)), 0))
     seconds = each if traits.option is None else each * len(request.named(traits.option))
-    request_of_it = BenchRequest(
-        bench=bench.__name__,
-        seconds=seconds,
-        budget=request.budget,
-        shapes=tuple(request.shapes),
-        dataset=tuple(request.dataset),
-    )
+    shapes, dataset = tuple(request.shapes), tuple(request.dataset)
+    own = BenchRequest(bench=bench.__name__, seconds=seconds, budget=request.budget, shapes=shapes, dataset=dataset)
     least = max(LEAST_SHARE * seconds, traits.least_seconds.get(kind, 0.0))
-    return PlannedBench(bench, request_of_it, min(seconds, least))
-
-
-def _seconds(of_budgets: Mapping[str, float], budget: Budget, *, wanted: bool) -> float:
-    """A bench that was asked for by name gets the time of the next budget that has some for it."""
-    budgets = BUDGETS[BUDGETS.index(budget) :] if wanted else (budget,)
-    return float(next((of_budgets[one] for one in budgets if of_budgets.get(one)), 0))
+    return PlannedBench(bench, own, min(seconds, least))
 
 
 def device_of(facts: Facts, requested: str) -> str:
-    """Return the requested device (auto, cpu, cuda or cuda:N) by torch's name. Raises UsageError for any other word,
-    MeasureError for a GPU that torch does not see.
-    """
+    """The device by torch's name. Raises UsageError for another word, MeasureError for a GPU that torch cannot see."""
     kind, _, index = requested.partition(":")
     visible = _visible(facts)
     if requested == "auto":
@@ -210,20 +189,18 @@ def device_of(facts: Facts, requested: str) -> str:
 
 
 def devices_of(facts: Facts) -> tuple[list[str], list[Gap]]:
-    """Return the GPUs of the first one's model that torch sees, since one profile is to hold for all, and a Gap for
-    each of another model. Raises MeasureError where torch sees none.
-    """
+    """The GPUs of the first one's model, since one profile holds for all; a Gap for each other. Raises MeasureError."""
     visible = _visible(facts)
     if not visible:
         raise _not_there(ALL, visible)
     names = {f"cuda:{index}": gpu.name for index in visible if (gpu := facts.device_gpu(f"cuda:{index}"))}
     first, *_ = names.values()
-    others = {device: name for device, name in names.items() if name != first}
     gaps = [
         Gap(fact=device, reason=f"not measured, since it is another model ({name}): gputune probe --device {device}")
-        for device, name in others.items()
+        for device, name in names.items()
+        if name != first
     ]
-    return [device for device in names if device not in others], gaps
+    return [device for device, name in names.items() if name == first], gaps
 
 
 def _visible(facts: Facts) -> list[int]:

@@ -8,20 +8,11 @@ from gputune.advice._evidence import NOT_MEASURED, unmeasured
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
-from gputune.probing.standing import (
-    GENERAL,
-    NOTHING_STANDS,
-    Incumbent,
-    Standing,
-    final,
-    provisional,
-    recorded,
-    standing_of,
-)
+from gputune.probing.standing import GENERAL, NOTHING_STANDS, Incumbent, Standing, final, provisional, standing_of
 from gputune.profile import SCHEMA, Profile, fingerprint
 from gputune.version import __version__
 
-__all__ = ["NOTHING_STANDS", "Standing", "choices", "families", "profile_of", "provisional", "recorded", "standing_of"]
+__all__ = ["NOTHING_STANDS", "Standing", "choices", "families", "profile_of", "provisional", "standing_of"]
 
 WORKERS, AHEAD = "dataloader_workers", "dataloader_prefetch_factor"
 
@@ -77,10 +68,7 @@ def profile_of(  # noqa: PLR0913 - what a profile follows from
     gaps: Sequence[Gap] = (),
     standing: Standing = NOTHING_STANDS,
 ) -> Profile:
-    """The profile of `device`; `created` is in ISO 8601. The facts' gaps are added to `gaps`, the benches'.
-
-    `standing` is what an earlier probe chose, and is kept unless the measurements contradict it with certainty.
-    """
+    """The profile of `device`; `created` is in ISO 8601. The facts' gaps are added to `gaps`, the benches'."""
     return Profile(
         schema=SCHEMA,
         created=created,

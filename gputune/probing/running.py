@@ -1,6 +1,4 @@
-"""Runs benches on one device, one after the other, and reports what became of each."""
-
-from __future__ import annotations
+"""Runs benches on one device, one after the other; and again, later in the same probe, those that were disturbed."""
 
 import math
 import time
@@ -8,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from statistics import median_low
+from typing import Self
 
 from gputune import benches
 from gputune.bench_process.messages import Activity, BenchFailed
@@ -16,7 +15,8 @@ from gputune.facts import Facts, busy, memory
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.measurement import Measurement
-from gputune.probing.plan import PlannedBench, fitting, left_out
+from gputune.probing import recommending
+from gputune.probing.plan import PlannedBench, fitting, left_out, planned
 from gputune.progress import Progress
 
 WHOLE_BENCH: dict[str, Callable[[list[float]], float]] = {
@@ -25,12 +25,15 @@ WHOLE_BENCH: dict[str, Callable[[list[float]], float]] = {
     "other_sm_percent": max,
 }
 """Conditions that are kept once a bench, in its first row, and how the values of all its rows become one."""
+AGAIN_SHARE = 0.25
+"""The part of a probe's time that is added for running again what was disturbed."""
+AGAIN, WAITS = "running benches again", "waiting for the machine to be calm"
+LOOK_SECONDS = 1.0
+"""How long is watched whether the machine is calm."""
 
 
 @dataclass(slots=True, kw_only=True)
 class DeviceRun:
-    """One device, the process that measures on it, and the results."""
-
     process: RestartingProcess
     facts: Facts
     device: str
@@ -39,7 +42,7 @@ class DeviceRun:
     gaps: list[Gap] = field(default_factory=list)
 
     @classmethod
-    def on(cls, device: str, process: RestartingProcess, facts: Facts, host: Host) -> DeviceRun:
+    def on(cls, device: str, process: RestartingProcess, facts: Facts, host: Host) -> Self:
         process.measure_on(device, facts)
         return cls(process=process, facts=facts, device=device, host=host)
 
@@ -101,7 +104,7 @@ class DeviceRun:
 
 
 def cheapest(entries: Sequence[PlannedBench]) -> list[PlannedBench]:
-    return [replace(entry, request=replace(entry.request, seconds=entry.least)) for entry in entries[:1]]
+    return [entry.with_seconds(entry.least) for entry in entries[:1]]
 
 
 def with_conditions(rows: list[Measurement], of_host: dict[str, float]) -> list[Measurement]:
@@ -113,3 +116,59 @@ def with_conditions(rows: list[Measurement], of_host: dict[str, float]) -> list[
     own = [{name: value for name, value in row.conditions.items() if name not in WHOLE_BENCH} for row in rows]
     own[0] |= whole | of_host
     return [replace(row, conditions=conditions) for row, conditions in zip(rows, own, strict=True)]
+
+
+def seconds_to_run_again(entries: Sequence[PlannedBench], seconds: float) -> float:
+    """Return how long benches may run again after `seconds` of a probe; if these have no end, all of them may."""
+    every = len(entries) * LOOK_SECONDS + planned(entries)
+    return AGAIN_SHARE * seconds if math.isfinite(seconds) else every
+
+
+def run_again(
+    run: DeviceRun,
+    entries: Sequence[PlannedBench],
+    seconds: float,
+    progress: Callable[[Progress], None],
+    standing: recommending.Standing = recommending.NOTHING_STANDS,
+) -> None:
+    """Run again, for at most `seconds`, the entries that provisional choices wait for, the most valuable first."""
+    end = time.monotonic() + seconds
+    waiting = waiting_for(run, entries, standing)
+    while fitting := [entry for entry in waiting if LOOK_SECONDS + entry.least <= end - time.monotonic()]:
+        progress(Progress(part=AGAIN, doing=WAITS))
+        others = busy.watched(run.host, LOOK_SECONDS) or 0.0
+        if entry := next((entry for entry in fitting if not is_disturbed(run, entry, others)), None):
+            waiting.remove(entry)
+            _run_again(run, entry, end, progress)
+
+
+def waiting_for(run: DeviceRun, entries: Sequence[PlannedBench], standing: recommending.Standing) -> list[PlannedBench]:
+    """The entries that provisional choices from the run's measurements, beside what stands, wait for."""
+    general = recommending.choices(run.facts, run.measurements, standing)
+    own = recommending.families(run.facts, run.measurements, standing)
+    waited_for = {bench for benches in recommending.provisional(general, own).values() for bench in benches}
+    return [entry for entry in entries if entry.name in waited_for]
+
+
+def is_disturbed(run: DeviceRun, entry: PlannedBench, others: float) -> bool:
+    on_gpu = run.device.startswith("cuda") and not entry.traits.of_the_host
+    return busy.is_busy(run.facts.cpu, others, on_gpu=on_gpu)
+
+
+def _run_again(run: DeviceRun, entry: PlannedBench, end: float, progress: Callable[[Progress], None]) -> None:
+    def tell(told: Progress) -> None:
+        progress(Progress(part=AGAIN, doing=f"{told.part}, {told.doing}" if told.doing else told.part))
+
+    first = [row for row in run.measurements if row.bench == entry.name]
+    others = [row for row in run.measurements if row.bench != entry.name]
+    gaps, run.gaps, run.measurements = run.gaps, [], []
+    run.do([entry.with_seconds(min(entry.seconds, end - time.monotonic()))], tell)
+    second, of_second = run.measurements, run.gaps
+    if second and set(of_second) <= set(gaps):
+        run.measurements = [*others, *second]
+        own = f"bench.{entry.name}."
+        run.gaps = [*(gap for gap in gaps if not f"{gap.fact}.".startswith(own)), *of_second]
+    else:  # what is missing in the second run must not cost what the first one has
+        missing = [replace(gap, reason=f"run again: {gap.reason}") for gap in of_second if gap not in gaps]
+        run.measurements, run.gaps = [*others, *first], [*gaps, *missing]
+    run.gaps = list(dict.fromkeys(run.gaps))

@@ -21,7 +21,6 @@ since leaving it has to be worth so much.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from gputune import advice, benches
 from gputune.advice import Choice
@@ -67,16 +66,6 @@ def standing_of(earlier: Profile, here: Fingerprint) -> Standing:
     }
 
 
-def recorded(profile: Profile) -> Standing:
-    """Return the choices that a profile kept; recommending anew from it with these gives the same profile."""
-    return {
-        family: {
-            name: Incumbent(value=choice.value, since=choice.since) for name, choice in group.items() if choice.since
-        }
-        for family, group in ({GENERAL: profile.settings} | profile.families).items()
-    }
-
-
 def provisional(
     settings: Mapping[str, Choice], families: Mapping[str, Mapping[str, Choice]]
 ) -> dict[str, tuple[str, ...]]:
@@ -90,7 +79,6 @@ def provisional(
 
 
 def disturbance(facts: Facts, measurements: Sequence[Measurement], bench: str) -> str | None:
-    """In words, what disturbed a bench; None where nothing is known to have."""
     rows = [row for row in measurements if row.bench == bench]
     on_gpu = _on_gpu(measurements, bench)
 
@@ -110,7 +98,6 @@ def disturbance(facts: Facts, measurements: Sequence[Measurement], bench: str) -
 
 
 def _on_gpu(measurements: Sequence[Measurement], bench: str) -> bool:
-    """Whether a bench measured a GPU, and not the host beside it."""
     of_the_host = bench in benches.names() and benches.traits(benches.load(bench)).of_the_host
     return not of_the_host and any(row.bench == bench and row.device.startswith("cuda") for row in measurements)
 
@@ -124,7 +111,7 @@ def final(
         return choice
     told = not choice.unmeasured and not choice.provisional
     agrees = choice.value == stood.value and not choice.provisional
-    speeds = _Speeds(facts, measurements, place[0], place[1], choice)
+    speeds = _Speeds(facts, measurements, place, choice)
     if choice.unmeasured and speeds.refuses(stood.value):
         return choice
     if told and not agrees and (_is_decided_otherwise(choice) or speeds.certain_gain(choice.value, stood.value)):
@@ -148,52 +135,44 @@ def _is_decided_otherwise(choice: Choice) -> bool:
     return choice.interval is None or any(benches.traits(benches.load(name)).user_code for name in choice.evidence)
 
 
-@dataclass(frozen=True, slots=True)
 class _Speeds:
     """The speed of a setting's values over torch's default, as far as this run's rows, and its choice, tell."""
 
-    facts: Facts
-    measurements: Sequence[Measurement]
-    name: str
-    family: str
-    choice: Choice
+    def __init__(
+        self, facts: Facts, measurements: Sequence[Measurement], place: tuple[str, str], choice: Choice
+    ) -> None:
+        name, family = place
+        self._rows, self._family, self._choice = (facts, measurements), family, choice
+        self._default, self._advice = load(name).DEFAULT, advice.of(name)
+        self._has_gains = hasattr(self._advice, "gain_of")
 
     def shown(self, value: Value) -> tuple[float | None, tuple[float, float] | None]:
         """The gain and interval that belong to a value; torch's default has those of its rival."""
-        if not hasattr(self._advice, "gain_of") or value == self._default:
-            return self.choice.gain, self.choice.interval
-        speed = self._speed(value)
+        if not self._has_gains or value == self._default:
+            return self._choice.gain, self._choice.interval
+        speed = self._gain_of(value)
         return (speed.ratio, speed.interval) if speed and speed.pairs else (None, None)
 
     def refuses(self, value: Value) -> bool:
         """Whether something else than speed speaks against a value."""
-        return hasattr(self._advice, "gain_of") and self._speed(value) == never()
+        return self._has_gains and self._gain_of(value) == never()
 
     def certain_gain(self, value: Value, other: Value) -> bool:
         """Whether a value is certainly more than 3 % faster than another one."""
         new, old = self._interval(value), self._interval(other)
         return new is not None and old is not None and new[0] > LEAST_GAIN * old[1]
 
-    @property
-    def _default(self) -> Value:
-        default: Value = load(self.name).DEFAULT
-        return default
-
-    @property
-    def _advice(self) -> Any:
-        return advice.of(self.name)
-
     def _interval(self, value: Value) -> tuple[float, float] | None:
         if value == self._default:
             return (getattr(self._advice, "WORTH", LEAST_GAIN) / LEAST_GAIN,) * 2
-        if not hasattr(self._advice, "gain_of"):
-            return self.choice.interval  # with two values, the choice is about the other one
-        speed = self._speed(value)
+        if not self._has_gains:
+            return self._choice.interval  # with two values, the choice is about the other one
+        speed = self._gain_of(value)
         return speed.interval if speed else None
 
-    def _speed(self, value: Value) -> Comparison | None:
-        speed: Comparison | None = self._advice.gain_of(self.facts, self.measurements, value, self.family)
-        return speed
+    def _gain_of(self, value: Value) -> Comparison | None:
+        gain: Comparison | None = self._advice.gain_of(*self._rows, value, self._family)
+        return gain
 
 
 def _believed(facts: Facts, measurements: Sequence[Measurement], name: str, choice: Choice) -> Choice:

@@ -15,15 +15,13 @@ from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
 from gputune.probing import recommending
-from gputune.probing.again import run_again
 from gputune.probing.plan import PlannedBench
-from gputune.probing.running import DeviceRun
+from gputune.probing.running import DeviceRun, run_again
 from gputune.profile import Profile, differing_settings, now, representative_index
 from gputune.progress import Progress
 
 SHORT_SECONDS = 0.2
 """How long an interrupt may go unseen."""
-
 COMPARISON = "side_by_side"
 
 
@@ -96,24 +94,23 @@ def at_once(runs: Sequence[DeviceRun]) -> Iterator[Callable[[Callable[[DeviceRun
 def _number_run(runs: Sequence[DeviceRun], number: int) -> None:
     """Number the comparison's rows that have no run yet."""
     for run in runs:
-        run.measurements[:] = [
-            replace(row, params={**row.params, "run": number})
-            if row.bench == COMPARISON and "run" not in row.params
-            else row
-            for row in run.measurements
-        ]
+        for place, row in enumerate(run.measurements):
+            if row.bench == COMPARISON and "run" not in row.params:
+                run.measurements[place] = replace(row, params={**row.params, "run": number})
 
 
-def own_profiles(
+def common_profile(
     facts: Facts,
     runs: Sequence[DeviceRun],
     host_rows: Sequence[Measurement],
     gaps: Sequence[Gap],
     standing: recommending.Standing,
-) -> dict[str, Profile]:
-    """Return the profile of each device that has measurements, or of the first where none has any."""
+) -> Profile:
+    """Return, as a whole, the profile of the device whose settings most of the others share.
+    A setting that another device's measurements set otherwise is a Gap, as is what that device could not measure.
+    """
     comparison = [row for run in runs for row in run.measurements if row.bench == COMPARISON]
-    return {
+    own = {
         run.device: recommending.profile_of(
             facts,
             [*comparison, *(row for row in run.measurements if row.bench != COMPARISON), *host_rows],
@@ -124,33 +121,14 @@ def own_profiles(
         )
         for run in [run for run in runs if run.measurements] or runs[:1]
     }
-
-
-def common_profile(own: Mapping[str, Profile], runs: Sequence[DeviceRun]) -> Profile:
-    """Return, as a whole, the profile of the device whose settings most of the others share.
-
-    A setting that another device's measurements set otherwise is a Gap, as is what that device could not measure.
-    """
-    devices, profiles = list(own), list(own.values())
-    base = devices[representative_index(profiles)]
-    more = [*_gaps_of_others(runs, base), *_differences(own, base)]
-    return replace(own[base], gaps=(*own[base].gaps, *more))
-
-
-def _gaps_of_others(runs: Sequence[DeviceRun], base: str) -> list[Gap]:
-    """The gaps of the other devices that the base device does not have, with the device in `fact`."""
-    base_gaps = next(run.gaps for run in runs if run.device == base)
-    return [
-        replace(gap, fact=f"{run.device} {gap.fact}")
-        for run in runs
-        if run.device != base
-        for gap in run.gaps
-        if gap not in base_gaps
-    ]
+    base = list(own)[representative_index(list(own.values()))]
+    known = next(run.gaps for run in runs if run.device == base)
+    others = ((run.device, gap) for run in runs for gap in run.gaps if gap not in known)
+    of_others = [replace(gap, fact=f"{device} {gap.fact}") for device, gap in others]
+    return replace(own[base], gaps=(*own[base].gaps, *of_others, *_differences(own, base)))
 
 
 def _differences(own: Mapping[str, Profile], base: str) -> list[Gap]:
-    """A Gap for each setting that has another value in the profiles of some devices."""
     devices_of: dict[str, list[str]] = {}
     for device, profile in own.items():
         for name in differing_settings(own[base], profile):

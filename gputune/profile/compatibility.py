@@ -63,7 +63,6 @@ def check(name: str, choice: Any) -> None:
 
 
 def check_value(name: str, value: Any) -> None:
-    """Raises Mismatch for a value that the setting does not allow."""
     setting = knobs.load(name)
     convert(setting.VALUE, value)
     low, high = getattr(setting, "LIMITS", (None, None))
@@ -80,20 +79,12 @@ def check_within(level: Numerics, name: str, value: Any) -> None:
         raise Mismatch(f"its effect on results is {setting.NUMERICS}, which is beyond {level}")
 
 
-RETIRED = frozenset(
-    {
-        "bf16_reduction",  # until 0.1.0
-        "cudnn_benchmark_limit",  # until 0.1.0
-        "dataloader_persistent_workers",  # until 0.4.0
-        "dataloader_threads",  # until 0.4.0
-        "fp16_reduction",  # until 0.1.0
-    }
-)
+UNTIL_0_1_0 = ("bf16_reduction", "cudnn_benchmark_limit", "fp16_reduction")
+UNTIL_0_4_0 = ("dataloader_persistent_workers", "dataloader_threads")
+RETIRED = frozenset((*UNTIL_0_1_0, *UNTIL_0_4_0))
 """Settings of earlier versions. A file may still hold them; they have no effect."""
-
 ROWS = {"programs": Program, "measurements": Measurement, "findings": Finding, "gaps": Gap}
 """The lists of a profile whose rows are understood one by one."""
-
 MOST_NAMED = 5
 
 

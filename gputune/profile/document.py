@@ -121,8 +121,7 @@ class Program:
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.entry) <= LONGEST_ENTRY or "/" in self.entry:
-            fault = f"a name of 1 to {LONGEST_ENTRY} characters without a slash expected"
-            raise Mismatch(fault, ("entry",))
+            raise Mismatch(f"a name of 1 to {LONGEST_ENTRY} characters without a slash expected", ("entry",))
         if self.world_size < 1:
             raise Mismatch(f"a number from 1 expected, {self.world_size} given", ("world_size",))
         _check_length(self.models, MOST_MODELS, "models")

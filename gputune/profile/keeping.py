@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
+from itertools import accumulate
 from pathlib import Path
 
 from gputune.advice import Choice
@@ -13,8 +14,7 @@ from gputune.version import __version__, release
 
 ROOM = MOST_BYTES // 4
 """The most bytes that all programs of a profile may take together: beside them the largest profile that a probe writes
-must still fit into the limit of a profile's file.
-"""
+must still fit into the limit of a profile's file."""
 
 
 def keeping(profile: Profile, path: Path) -> Profile:
@@ -32,7 +32,8 @@ def with_programs(profile: Profile, programs: Iterable[Program], tell: Callable[
         for one in sorted((*profile.programs, *programs), key=lambda one: one.created)
     }
     newest = sorted(latest.values(), key=lambda one: one.created, reverse=True)
-    count = _how_many_fit(newest)
+    sizes = accumulate(program_bytes(asdict(one)) for one in newest[:MOST_PROGRAMS])
+    count = sum(size <= ROOM for size in sizes)
     if count < len(newest):
         tell(f"no room in a profile for the oldest of its programs: {', '.join(one.entry for one in newest[count:])}")
     if not newest:
@@ -42,27 +43,17 @@ def with_programs(profile: Profile, programs: Iterable[Program], tell: Callable[
     return replace(profile, programs=tuple(newest[:count]), gputune=written_by)
 
 
-def _how_many_fit(programs: list[Program]) -> int:
-    room, count = ROOM, 0
-    for program in programs[:MOST_PROGRAMS]:
-        room -= program_bytes(asdict(program))
-        if room < 0:
-            break
-        count += 1
-    return count
-
-
 def representative_index(profiles: Sequence[Profile]) -> int:
     """The index of the profile that differs least from the others; of several the one with the most samples, then the
     first. What it did not measure counts as a difference. Profiles are never mixed: a combination was measured as one.
     """
-    return min(
-        range(len(profiles)),
-        key=lambda index: (
-            sum(_disagreements(profiles[index], other) for other in profiles),
-            -sum(len(row.samples) for row in profiles[index].measurements),
-        ),
-    )
+
+    def distance(index: int) -> tuple[int, int]:
+        own = profiles[index]
+        samples = sum(len(row.samples) for row in own.measurements)
+        return sum(_disagreements(own, other) for other in profiles), -samples
+
+    return min(range(len(profiles)), key=distance)
 
 
 def _disagreements(profile: Profile, other: Profile) -> int:

@@ -11,24 +11,17 @@ from typing import Any
 
 MOST_BYTES = 1 << 20
 """Also the most that a Kubernetes ConfigMap holds."""
-
 DEEPEST = 16
 """Collections inside one another."""
-
 MOST_ENTRIES = 2000
 """Entries of one list or mapping."""
-
 MOST_VALUES = 1 << 17
 """Keys and values of a whole file: as many as 1 MiB of a profile's usual rows holds."""
-
 LONGEST = 4096
 """Characters of one text."""
-
 MOST_DIGITS = 19
 """Digits of a whole number."""
-
 MOST_PROGRAMS = 64
-
 MOST_PROGRAM_BYTES = 32 << 10
 """One program as canonical JSON."""
 
@@ -39,15 +32,15 @@ class Malformed(ValueError):
 
 def check(data: Any) -> None:
     """Raise Malformed for plain data (mappings, lists, scalars) that exceeds a limit. It may be nested to any depth."""
-    level, count = [[data]], 0
+    level: list[Any] = [[data]]
+    count = 0
     for _ in range(DEEPEST + 1):
-        deeper: list[Any] = []
-        for collection in level:
-            count += _check_collection(collection, deeper)
+        values = [value for collection in level for value in _checked_values(collection)]
+        count += sum(len(collection) * (2 if type(collection) is dict else 1) for collection in level)
         check_count(count)
-        if not deeper:
+        level = [value for value in values if type(value) in (dict, list, tuple)]
+        if not level:
             return
-        level = deeper
     raise Malformed(f"nested more than {DEEPEST} deep")
 
 
@@ -85,22 +78,16 @@ def program_bytes(program: Any) -> int:
     return len(json.dumps(program, sort_keys=True, separators=(",", ":")))
 
 
-def _check_collection(collection: Any, deeper: list[Any]) -> int:
-    """Check one collection's own entries, add the collections in it to `deeper`, and return how many values it has."""
+def _checked_values(collection: Any) -> Any:
+    """The values of one collection, whose own entries are within the limits."""
     check_size(len(collection))
-    if type(collection) is dict:
-        for key in collection:
-            check_text(key)
-            check_key(key)
-        values, count = collection.values(), 2 * len(collection)
-    else:
-        values, count = collection, len(collection)
+    keys, values = (collection, collection.values()) if type(collection) is dict else ((), collection)
+    for key in keys:
+        check_text(key)
+        check_key(key)
     for value in values:
-        if type(value) in (dict, list, tuple):
-            deeper.append(value)
-        else:
-            _check_scalar(value)
-    return count
+        _check_scalar(value)
+    return values
 
 
 def _check_scalar(value: Any) -> None:

@@ -34,9 +34,7 @@ _REMEDY = "set XDG_CACHE_HOME to a folder that can be written"
 def found(
     fingerprint: Fingerprint, environ: Mapping[str, str], tell: Callable[[str], None] = lambda line: None
 ) -> tuple[Path, Profile] | None:
-    """The first cached profile of this fingerprint that can be trusted and read, the user's before the machine's.
-    `tell` gets a line for each that is passed by. None if none is left.
-    """
+    """The first cached profile of this fingerprint that can be trusted and read; `tell` hears of those passed by."""
     for folder in (user_folder(environ), *MACHINE):
         path = folder / file_name(fingerprint) if folder else None
         profile = path and trusted(path, tell)
@@ -47,8 +45,7 @@ def found(
 
 def latest(fingerprint: Fingerprint, environ: Mapping[str, str]) -> Profile | None:
     """The cached profile of this fingerprint; None where there is none that can be trusted and read."""
-    one = found(fingerprint, environ)
-    return one[1] if one else None
+    return (found(fingerprint, environ) or (None, None))[1]
 
 
 def trusted(path: Path, tell: Callable[[str], None] = lambda line: None) -> Profile | None:
@@ -75,10 +72,8 @@ def shipped(fingerprint: Fingerprint) -> Path | None:
 
 def keep(profile: Profile, fingerprint: Fingerprint, environ: Mapping[str, str], *, replace: bool = True) -> Path:
     """Cache a profile for the user under a fingerprint that was read without torch, and return its path.
-
-    An older one's programs are kept. Without `replace` an older one stays. One that others may have written, or that
-    cannot be read, is replaced and counts for nothing. Raises MeasureError where the cache has no folder, cannot be
-    written, or may be others'.
+    An older one's programs are kept; without `replace` it stays. One that cannot be trusted or read counts for nothing.
+    Raises MeasureError where the cache has no folder, cannot be written, or may be others'.
     """
     path = create_folder(user_folder(environ)) / file_name(fingerprint)
     old = trusted(path)

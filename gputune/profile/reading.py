@@ -97,8 +97,7 @@ def _bytes(path: Path) -> bytes:
             if not stat.S_ISREG(mode):
                 raise Fault("is not a regular file", _NAME)
             if mode & stat.S_IWOTH and not os.fstatvfs(descriptor).f_flag & os.ST_RDONLY:
-                remedy = f"chmod o-w {quoted(str(path))}, if what it says is yours"
-                raise Fault("can be written by everybody", remedy)
+                raise Fault("can be written by everybody", f"chmod o-w {quoted(str(path))}, if what it says is yours")
             if folder := trust.exchangeable(path):
                 remedy = f"chmod o-w {quoted(folder)}, if what it says is yours"
                 raise Fault(f"can be replaced by everybody, in {folder}", remedy)

@@ -12,7 +12,6 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def json_schema() -> dict[str, Any]:
-    """The schema, with each setting's own type of value."""
     schema = strict_types.schema(Profile)
     choice = schema["$defs"].pop("Choice")
     properties = {name: _choice(choice, name, setting) for name, setting in knobs.all_knobs().items()}
@@ -22,16 +21,12 @@ def json_schema() -> dict[str, Any]:
         "settings": every,
         "families": {"type": "object", "additionalProperties": every},
     }
-    _complete_programs(schema, {name: one["properties"]["value"] for name, one in properties.items()})
-    return {"$schema": DIALECT, **schema}
-
-
-def _complete_programs(schema: dict[str, Any], values: dict[str, Any]) -> None:
-    """Add what a program is held against beside its types; `values` are the types of the settings' values."""
+    # What a program is held against beside its types.
     schema["properties"]["programs"] |= {"maxItems": MOST_PROGRAMS}
     schema["$defs"]["ModelKey"]["properties"]["digest"] |= {"pattern": f"^{DIGEST}$"}
     program = schema["$defs"]["Program"]["properties"]
     program["settings"] = {"$ref": "#/properties/settings"}
+    values = {name: one["properties"]["value"] for name, one in properties.items()}
     program["by_numerics"] |= {
         "additionalProperties": {"type": "object", "properties": values, "additionalProperties": False}
     }
@@ -40,6 +35,7 @@ def _complete_programs(schema: dict[str, Any], values: dict[str, Any]) -> None:
     program["input_shapes"] |= {"maxItems": MOST_SHAPES}
     program["input_shapes"]["items"] |= {"maxItems": MOST_DIMENSIONS, "items": {"type": "integer", "minimum": 0}}
     program["world_size"] |= {"minimum": 1}
+    return {"$schema": DIALECT, **schema}
 
 
 def _choice(choice: dict[str, Any], name: str, setting: Knob) -> dict[str, Any]:

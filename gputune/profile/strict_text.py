@@ -151,8 +151,11 @@ def parse_json(text: str) -> Any:
     except ValueError:  # Python's own limit on the digits of a number
         raise Malformed(f"a whole number of more than {limits.MOST_DIGITS} digits") from None
     limits.check(data)
-    if _SURROGATE.search(text):
-        _check_unicode(data)
+    try:
+        if _SURROGATE.search(text):  # half of a pair is valid in JSON's escapes, but is no character
+            json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise Malformed("a text with an unpaired surrogate") from None
     return data
 
 
@@ -166,11 +169,3 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise Malformed(f"{name} is not a finite number")
-
-
-def _check_unicode(data: Any) -> None:
-    """Half of a surrogate pair is valid in JSON's escapes, but is no character."""
-    try:
-        json.dumps(data, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise Malformed("a text with an unpaired surrogate") from None

@@ -20,8 +20,7 @@ from gputune.profile import Profile, Program
 from gputune.report import next_steps
 from gputune.report.answer_parts import By, Chosen, Gain, Next, Reach, Step
 from gputune.report.network_charts import readable
-from gputune.search.combination import DEFAULT, Combination
-from gputune.search.traits import traits
+from gputune.search.combination import DEFAULT, Combination, traits
 
 __all__ = ["Answer", "By", "Chosen", "Gain", "Next", "Reach", "Step", "answer_of"]
 

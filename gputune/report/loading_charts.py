@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, repeat
 
-from gputune.advice._loading_rows import LoadingParams, LoadingRows, loading_rows
+from gputune.advice._evidence import LoadingParams, LoadingRows, loading_rows
 from gputune.advice.dataloader_workers import CLOSE, KINDS, curve, of_kind
 from gputune.measurement import Measurement
 from gputune.report.charts import Bar, Cell, Chart, Picture, mark, number, ratio

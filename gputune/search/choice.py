@@ -1,19 +1,20 @@
-"""Which of the combinations that took turns is to be taken. Pure.
+"""A combination with all blocks of a program's steps, and which of those that took turns is to be taken. Pure.
 
 Not simply the fastest: what has a larger effect on results, more memory, a compiled first step or more settings must be
 worth it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, median
 
 from gputune.knobs import LEVELS, Numerics
 from gputune.measurement import LEAST_GAIN, Comparison, median_interval
-from gputune.search.arms import Tried
-from gputune.search.combination import DEFAULT, Combination
-from gputune.search.traits import traits
+from gputune.search.combination import DEFAULT, Combination, traits
+from gputune.search.rounds import Arm
 
+ALIKE = 1.01
+"""The ratio of two traces of a combination up to which they tell how long the GPU works for a step."""
 BEHIND = 0.9
 """The speed of an arm, to that of the fastest, below which it is dropped."""
 AS_GOOD = 1.01
@@ -32,6 +33,53 @@ MORE_MEMORY = 1.10
 WORTH_MEMORY = 1.05
 """A combination that takes more than `MORE_MEMORY` times the memory of torch's defaults must be faster, by this ratio,
 than the best one that does not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """The speed, the memory and the waiting of a few steps in a row with one combination of settings."""
+
+    rate: float
+    """Steps/s."""
+    peak_bytes: int | None = None
+    """The peak of the memory allocated on the GPU; None without a GPU."""
+    device_seconds: float | None = None
+    """How long the GPU works for a step; None where that is not known."""
+    waited: float = 0.0
+    """The share of the time in which the program waited for its data loader."""
+
+
+@dataclass(kw_only=True, eq=False)
+class Tried(Arm):
+    combination: Combination
+    stage: str
+    peaks: list[int] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)
+    device_seconds: float | None = None
+
+    def note(self, block: Block) -> float:
+        """Keep what a block showed beside its rate, and return that."""
+        if block.peak_bytes is not None:
+            self.peaks.append(block.peak_bytes)
+        self.waits.append(block.waited)
+        self.device_seconds = block.device_seconds
+        return block.rate
+
+    @property
+    def rate(self) -> float:
+        return median(self.samples) if self.samples else 0.0
+
+    @property
+    def peak_bytes(self) -> int | None:
+        return max(self.peaks, default=None)
+
+
+def agreed(traces: Sequence[float | None]) -> float | None:
+    """How long the GPU works for a step by several traces; None where any failed, or where they differ as steps do."""
+    known = [one for one in traces if one]
+    if not known or len(known) < len(traces) or max(known) > ALIKE * min(known):
+        return None
+    return fmean(known)
 
 
 def far_behind(arms: Sequence[Tried]) -> list[Tried]:
@@ -57,17 +105,13 @@ def choice(arms: Sequence[Tried], memory: int | None, *, must_be_certain: bool =
 def plainest(
     fastest: Combination, others: Iterable[Combination], is_worth_it: Callable[[Combination], bool]
 ) -> Combination:
-    """The plainest combination over which the fastest is not worth its price; of equally plain ones the first.
-    `is_worth_it` tells whether the fastest is, over another.
-    """
+    """The plainest combination over which the fastest is not worth its price; of equally plain ones the first."""
     as_good = [one for one in others if plainness(one) < plainness(fastest) and not is_worth_it(one)]
     return min(as_good, key=plainness, default=fastest)
 
 
 def plainness(combination: Combination) -> tuple[int, int, bool]:
-    """A sort key: first the lowest effect on results, then the fewest steps away from torch's defaults. float16 is two
-    steps, since it needs a loss scaler.
-    """
+    """A sort key: effect on results, then steps away from torch's defaults; float16 is two, for its loss scaler."""
     steps = len(combination.items) + (combination.values.get("amp_dtype") == "float16")
     return combination.effect, steps, combination.is_compiled
 
@@ -82,17 +126,13 @@ def _likely_fastest(arms: Sequence[Tried]) -> Tried:
 
 
 def certainly_slower(arm: Tried, other: Tried) -> bool:
-    """Whether an arm is slower than another by the interval of their median ratio, over the rounds that both had; with
-    too few rounds for an interval nothing is certain.
-    """
+    """Whether an arm is slower by the interval of the median ratio; with too few rounds for one nothing is certain."""
     interval = median_interval(arm.ratios(other))
     return interval is not None and interval[1] < 1
 
 
 def with_least_work(arms: Sequence[Tried]) -> list[Tried]:
-    """The arms for which the GPU works about as long as for that for which it works least; empty where that is not
-    known of all.
-    """
+    """The arms for which the GPU works about as long as for the lightest; empty where that is not known of all."""
     times = [arm.device_seconds for arm in arms if arm.device_seconds]
     if len(times) < len(arms):
         return []
@@ -119,7 +159,6 @@ def uses_more_memory(arm: Tried, memory: int | None) -> bool:
 
 
 def gaining(arms: Sequence[Tried]) -> list[tuple[Tried, Comparison]]:
-    """The arms of the last comparison that gain over torch's defaults, and how much."""
     default = next(arm for arm in arms if arm.combination == DEFAULT)
     return [(arm, found) for arm in arms if (found := arm.against(default)) and found.verdict == "gain"]
 

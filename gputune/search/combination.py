@@ -1,20 +1,62 @@
-"""A combination of settings that a program is run with; everything that it does not name is torch's default."""
+"""A combination of settings that a program is run with; everything that it does not name is torch's default. And what
+the search must know of a setting: constants of its file, which `gputune/knobs/__init__.py` explains.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any
 
-from gputune.knobs import LEVELS, Limits, Numerics, Value
-from gputune.search.traits import OF_FP32, level, traits
+from gputune.knobs import LEVELS, Limits, Need, Numerics, Stage, Value, load
 
 WORKERS = "dataloader_workers"
+OF_FP32 = Limits()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traits:
+    """Each field is the constant of that name, or its default if the file has none."""
+
+    stage: Stage | None = None
+    candidate: Value = None
+    after: tuple[str, ...] = ()
+    needs: tuple[Need, ...] = ()
+    spares_host: bool = False
+    precision_limits: Limits = OF_FP32
+
+
+@cache
+def traits(name: str) -> Traits:
+    module = load(name)
+    known: dict[str, Any] = {field.name: getattr(module, field.name.upper(), field.default) for field in fields(Traits)}
+    return Traits(**known)
+
+
+def level(name: str) -> int:
+    """The place in `LEVELS` of a setting's effect on results."""
+    return LEVELS.index(load(name).NUMERICS)
+
+
+def of_stage(stage: Stage, candidates: Collection[str]) -> list[str]:
+    """The candidates of a stage: first those that come after no other setting, then by their effect on results."""
+    found = (name for name in candidates if traits(name).stage == stage)
+    return sorted(found, key=lambda name: (len(traits(name).after), level(name), name))
+
+
+def with_what_comes_before(names: Iterable[str], candidates: Collection[str]) -> set[str]:
+    """Settings, and all candidates that these are tried on top of."""
+    found: set[str] = set()
+    left = list(names)
+    while left:
+        found.add(name := left.pop())
+        left += [one for one in traits(name).after if one in candidates and one not in found]
+    return found
 
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """Settings and their values, by name."""
-
     items: tuple[tuple[str, Value], ...] = ()
 
     @classmethod
@@ -67,7 +109,6 @@ class Combination:
         return self._where(lambda name: name not in names)
 
     def only(self, name: str) -> Combination:
-        """This one without all but one of its settings."""
         return self._where(lambda own: own == name)
 
     def beyond(self, other: Combination) -> Combination:
@@ -86,10 +127,8 @@ class Combination:
 
 
 def _word(name: str, value: Value) -> str:
-    if name == WORKERS:
-        return f"{value} worker{'' if value == 1 else 's'}"
-    if name == "omp_threads":
-        return f"{value} thread{'' if value == 1 else 's'}"
+    if noun := {WORKERS: "worker", "omp_threads": "thread"}.get(name):
+        return f"{value} {noun}{'' if value == 1 else 's'}"
     return name if value is True else str(value)
 
 

@@ -10,20 +10,82 @@ of the winner within each lower effect on results, of what was about as fast as 
 the winner itself, goes on until it is decided.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gputune.knobs import LEVELS, Value, load
 from gputune.measurement import LOOKS, MORE_LOOKS
-from gputune.search.arms import Block, Tried
-from gputune.search.choice import certainly_slower, choice, far_behind, plainness, uses_more_memory, with_least_work
-from gputune.search.combination import DEFAULT, Combination
+from gputune.search import choice
+from gputune.search.choice import Block, Tried
+from gputune.search.combination import DEFAULT, Combination, of_stage, with_what_comes_before
 from gputune.search.rounds import Rounds, ranked
-from gputune.search.traits import of_stage, with_what_comes_before
 
 Candidates = Mapping[str, Value]
+
+SECONDS = 35.0
+"""How long the search takes at most, but for compiling; longer where steps are slow, see `STEPS_OF_TIME`."""
+STEPS_OF_TIME = 100
+"""The search has the time of so many of the program's own steps at the least."""
+STEPS = 400
+"""The most steps of a search where the user says no number, or as many as take `STEPS_SECONDS` with the fastest arm."""
+STEPS_SECONDS = 15.0
+SHORT_SECONDS = 88.0
+"""The last comparison may have more than `STEPS` and `SECONDS` until the whole run has taken so long, with compiling:
+with less, noise hides gains beside a disturbed host."""
+BLOCK, FEWEST, MOST = 0.04, 2, 48
+"""How many seconds of steps a block has, and how many steps at the least and at the most. A step that is not timed
+comes before each: in blocks of one, half of the search would be spent on these."""
+BLOCKS = 130
+"""Into how many blocks the user's number of steps is divided at the least, where blocks may be that short."""
+
+
+@dataclass(kw_only=True)
+class Budget:
+    """The steps and the time that a search may take, and how much of both is used up."""
+
+    clock: Callable[[], float]
+    """In seconds."""
+    most: int | None = None
+    """The most steps, where the user says a number."""
+    used: int = 0
+    """How many steps the search has taken."""
+    apart: float = 0.0
+    """The seconds that do not count as the search's: of compiling, and of trying numbers of workers."""
+    is_final: bool = False
+    """Whether the search has come to its last comparison."""
+    step_seconds: dict[Combination, float] = field(default_factory=dict)
+    """How long a step took with each combination, in its latest block."""
+
+    def __post_init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Count the time from now on."""
+        self._begun = self.clock()
+
+    @property
+    def seconds(self) -> float:
+        """How long the search has gone on, in seconds, with all that does not count as its own."""
+        return self.clock() - self._begun
+
+    @property
+    def share(self) -> float:
+        """How much of the search is used up, 1 at its end: the larger of the shares of its time and of its steps."""
+        if not self.step_seconds:
+            return 0.0
+        seconds = self.seconds
+        most_seconds = max(SECONDS, STEPS_OF_TIME * self.step_seconds[DEFAULT])
+        most_steps = self.most or max(STEPS, STEPS_SECONDS / min(self.step_seconds.values()))
+        share = max((seconds - self.apart) / most_seconds, self.used / most_steps)
+        return min(share, seconds / SHORT_SECONDS) if self.is_final and self.most is None else share
+
+    def steps(self, combination: Combination) -> int:
+        """How many steps a block with the combination has: few as long as nothing is known of how long they take."""
+        if not self.step_seconds:
+            return FEWEST
+        affordable = MOST if self.most is None else max(FEWEST, self.most // BLOCKS)
+        seconds = self.step_seconds.get(combination, self.step_seconds[DEFAULT])
+        return min(max(FEWEST, round(BLOCK / seconds)), MOST, affordable)
 
 
 def precisions(start: Combination, candidates: Candidates) -> list[Combination]:
@@ -73,7 +135,6 @@ class Search:
     tried: list[Tried] = field(default_factory=list)
 
     def best(self, candidates: Candidates) -> Combination:
-        """The combination that is to be compared with torch's defaults at last."""
         precise = self._stage("precision", self.start, precisions(self.start, candidates))
         chosen = self._stage("options", precise, options(precise, candidates))
         added, best = chosen.beyond(precise), chosen
@@ -107,7 +168,7 @@ class Search:
         arms = self._usable([start, *others])
         if len(arms) < 2:
             return start
-        return choice(self._compare(name, arms, most=most), self._default_peak_bytes()).combination
+        return choice.choice(self._compare(name, arms, most=most), self._default_peak_bytes()).combination
 
     def _precision_with_least_work(self, best: Combination) -> Combination:
         """Of the precisions that were about as fast as the best, that which leaves the GPU the least to do: where the
@@ -125,15 +186,15 @@ class Search:
         """
         near = self._about_as_fast("options")
         own = next((arm for arm in near if arm.combination == chosen), None)
-        as_fast = [arm for arm in near if own and not certainly_slower(arm, own)]
+        as_fast = [arm for arm in near if own and not choice.certainly_slower(arm, own)]
         return self._with_least_work(as_fast, chosen) or chosen
 
     def _with_least_work(self, arms: Sequence[Tried], best: Combination) -> Combination | None:
         """The best if it is one of the lightest without more memory, else the plainest of these; None if unknown."""
         memory = self._default_peak_bytes()
-        light = with_least_work([arm for arm in arms if arm.combination == best or not uses_more_memory(arm, memory)])
-        found = [arm.combination for arm in light]
-        return best if best in found else min(found, key=plainness, default=None)
+        able = [arm for arm in arms if arm.combination == best or not choice.uses_more_memory(arm, memory)]
+        found = [arm.combination for arm in choice.with_least_work(able)]
+        return best if best in found else min(found, key=choice.plainness, default=None)
 
     @property
     def _last_precision_stage(self) -> str:
@@ -143,11 +204,11 @@ class Search:
         """The lightest arms that seemed far behind, perhaps disturbed, in a stage with too few rounds to say so."""
         arms, near = self._arms_of(stage), self._about_as_fast(stage)
         hurried = any(len(arm.samples) < FIRST_LOOK for arm in arms)
-        return [arm for arm in with_least_work(arms) if arm not in near] if hurried else []
+        return [arm for arm in choice.with_least_work(arms) if arm not in near] if hurried else []
 
     def _about_as_fast(self, stage: str) -> list[Tried]:
         arms = self._arms_of(stage)
-        far = far_behind(arms) if arms else []
+        far = choice.far_behind(arms) if arms else []
         return [arm for arm in sorted(arms, key=lambda arm: -arm.rate) if arm not in far]
 
     def _arms_of(self, stage: str) -> list[Tried]:
@@ -167,7 +228,7 @@ class Search:
         while arm := rounds.next(self.used()):
             rounds.push(arm.note(self.measure(arm.combination)))
             if stage != "final" and len(rounds.arms[0].samples) == FIRST_LOOK and not rounds.within_a_round:
-                for one in far_behind(rounds.arms):
+                for one in choice.far_behind(rounds.arms):
                     rounds.drop(one)
                 if len(rounds.arms) == 1:
                     break

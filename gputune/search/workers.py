@@ -135,8 +135,7 @@ def fewest(rates: Rates, enough: float | None = None) -> int:
 
 def contenders(rates: Rates, enough: float | None, *, most: int = MOST_CONTENDERS, workers: int = 1 << 30) -> list[int]:
     """The counts to time in turn: 0, which is torch's default, the fewest that are nearly the best or give enough, and
-    those about as fast, or next to it where `enough` is given. At most `most` counts, with together `workers`, unless
-    two counts alone are more.
+    those about as fast, or next to it if `enough` is given: at most `most`, with together `workers`, but two at least.
     """
     few = fewest(rates, enough)
     best = max(median(samples) for samples in rates.values())
@@ -156,9 +155,8 @@ def contenders(rates: Rates, enough: float | None, *, most: int = MOST_CONTENDER
 def affordable(
     rates: Rates, cost: Mapping[int, float], seconds: float, enough: float | None = None, *, workers: int = 1 << 30
 ) -> list[int]:
-    """The contenders that there is time for, where a sample of each takes `cost` seconds. More than three need the
-    rounds of a first look; three, of which one is 0, only the fewest that say anything and one to spare, since two
-    leave nothing to choose.
+    """The contenders that there is time for, where a sample takes `cost` seconds. More than three need a first look's
+    rounds; three, of which one is 0, only the fewest that tell and one to spare, since two leave nothing to choose.
     """
     for most in range(MOST_CONTENDERS, 2, -1):
         names = contenders(rates, enough, most=most, workers=workers)

@@ -10,8 +10,8 @@ from gputune.knobs import LEVELS, Need, Numerics, Value, load, names, omp_thread
 from gputune.knobs.dataloader_prefetch_factor import HELD, PREFETCH, SHARE
 from gputune.live.orders import LoaderDescribed
 from gputune.profile import Profile
-from gputune.search.traits import level as level_of
-from gputune.search.traits import traits
+from gputune.search.combination import level as level_of
+from gputune.search.combination import traits
 from gputune.search.workers import per_cpu
 
 OF_PROGRAMS: frozenset[Need] = frozenset({"images", "attention", "training", "inference"})

@@ -11,12 +11,9 @@ from gputune.host import Host
 from gputune.knobs import Value
 from gputune.live.orders import CompareOutputs, DescribeLoader, FindObstacles, Found, Hello, TimeBlock, TraceSteps
 from gputune.profile import Guard
-from gputune.search.arms import Block, Tried, agreed
-from gputune.search.budget import Budget
-from gputune.search.choice import gaining
-from gputune.search.combination import DEFAULT, WORKERS, Combination
-from gputune.search.search import Search
-from gputune.search.traits import traits
+from gputune.search.choice import Block, Tried, agreed, gaining
+from gputune.search.combination import DEFAULT, WORKERS, Combination, traits
+from gputune.search.search import Budget, Search
 from gputune.search.workers import fewest, sampled
 from gputune.search.workers import search as search_workers
 from gputune.trials import agreement

@@ -12,8 +12,7 @@ from gputune.measurement import LEAST_GAIN, MORE_LOOKS, Comparison, Measurement,
 from gputune.probing import recommending
 from gputune.profile import Guard, Profile, Program, fingerprint, now
 from gputune.profile.document import MOST_DIMENSIONS, MOST_MODELS, MOST_SHAPES
-from gputune.search.arms import Tried
-from gputune.search.choice import best_by_level, choice, gaining, uses_more_memory
+from gputune.search.choice import Tried, best_by_level, choice, gaining, uses_more_memory
 from gputune.search.combination import DEFAULT, Combination
 from gputune.trials.measuring import SearchResult
 

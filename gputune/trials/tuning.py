@@ -17,7 +17,7 @@ from gputune.measurement import BY_FAR, Comparison
 from gputune.probing.plan import device_of
 from gputune.profile import Guard, Profile
 from gputune.progress import Progress
-from gputune.search.arms import Tried
+from gputune.search.choice import Tried
 from gputune.search.combination import Combination
 from gputune.trials import agreement
 from gputune.trials.candidates import candidates

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from making import row
 
-from gputune.advice._loading_rows import LoadingParams, loading_rows, params_of
+from gputune.advice._evidence import LoadingParams, loading_rows, params_of
 
 PARAMS = st.builds(
     LoadingParams,

@@ -42,7 +42,7 @@ def _flags_put_back():
 
 @pytest.fixture
 def one_thread():
-    from gputune.benches._threads import own_threads
+    from gputune.benches._timing import own_threads
 
     with own_threads(1):
         yield

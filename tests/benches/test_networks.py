@@ -11,7 +11,7 @@ from making import steps_with
 from gputune.advice._training_rows import FAMILIES, LEAST_FALL
 from gputune.benches import _training_groups
 from gputune.benches._networks import NETWORKS
-from gputune.benches._steps import Trainee
+from gputune.benches._training_groups import Trainee
 from gputune.live.models import family
 
 MANY_WORDS = {"classes": 4096}
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def trainee(name: str, seed: int = 0, **options: Any) -> Trainee:
-    return Trainee(NETWORKS[name], NETWORKS[name].cpu, "cpu", steps_with(**options), seed)
+    return Trainee(name, NETWORKS[name].cpu, "cpu", steps_with(**options), seed)
 
 
 def test_there_is_one_for_each_family() -> None:
@@ -62,7 +62,7 @@ def test_the_same_seed_is_the_same_network_with_the_same_data(name: str) -> None
 
 
 def fall(name: str, rate: float, **changes: Any) -> float:
-    made = Trainee(NETWORKS[name], replace(NETWORKS[name].cpu, **changes), "cpu", steps_with())
+    made = Trainee(name, replace(NETWORKS[name].cpu, **changes), "cpu", steps_with())
     step, _ = made.stepper(fused=False, rate=rate)
     losses = []
     for _ in range(_training_groups.GUARD_STEPS):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from recorded import RecordedHost, facts_of
 
-from gputune.benches._threads import free_cpus, own_threads
+from gputune.benches._timing import free_cpus, own_threads
 from gputune.facts import busy
 
 

@@ -114,7 +114,7 @@ def choices_of(profile: Profile) -> dict[str, Choice]:
 def families() -> dict[str, dict[str, Any]]:
     """For each reference network the recommended combination beside all that there are, in one run and in turn.
 
-    cuDNN's search is among them in mixed precision only: see `gputune/benches/_steps.py`.
+    cuDNN's search is among them in mixed precision only: see `gputune/benches/_training_groups.py`.
     """
     import torch
     import torch._dynamo
@@ -128,7 +128,7 @@ def _exhaustively(name: str, recommended: Any) -> dict[str, Any]:
     import torch
 
     from gputune.benches._networks import NETWORKS
-    from gputune.benches._steps import Trainee, set_flags
+    from gputune.benches._training_groups import Trainee, set_flags
 
     trainees: dict[Any, Any] = {}
     steps: dict[Any, Callable[[], Any]] = {}
@@ -136,7 +136,7 @@ def _exhaustively(name: str, recommended: Any) -> dict[str, Any]:
         own = one.minus("fused_optimizer", "cudnn_benchmark")
         set_flags(one)
         if own not in trainees:
-            trainees[own] = Trainee(NETWORKS[name], NETWORKS[name].cuda, DEVICE, own)
+            trainees[own] = Trainee(name, NETWORKS[name].cuda, DEVICE, own)
         steps[one] = trainees[own].stepper(fused="fused_optimizer" in one)[0]
         for _ in range(2):
             steps[one]()

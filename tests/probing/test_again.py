@@ -8,10 +8,9 @@ from recorded import RecordedHost, facts_of
 
 from gputune.facts import busy
 from gputune.facts.gap import Gap
-from gputune.probing import ProbeRequest, again
-from gputune.probing.again import run_again, seconds_to_run_again
+from gputune.probing import ProbeRequest, running
 from gputune.probing.plan import plan, seconds_for
-from gputune.probing.running import DeviceRun
+from gputune.probing.running import DeviceRun, run_again, seconds_to_run_again
 
 TWO = facts_of("cpu-only", affinity=range(2))
 
@@ -40,7 +39,7 @@ class Process:
 @pytest.fixture
 def probed(monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr(again.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(running.time, "monotonic", lambda: clock[0])
 
     def probed(*runs, later=0.0, seconds=20.0):
         def watched(host, looked):
@@ -100,8 +99,8 @@ def test_two_cpus_that_others_leave_are_calm_enough_for_a_gpu():
     run = DeviceRun(process=Process(), facts=facts_of(), device="cuda:0", host=RecordedHost("cpu-only"))
     steps, loading = plan("cuda:0", ProbeRequest(only=["training_step", "dataloader"]))
     others = run.facts.cpu.affinity_count / 2
-    assert not again.is_disturbed(run, steps, others)
-    assert again.is_disturbed(run, loading, others)
+    assert not running.is_disturbed(run, steps, others)
+    assert running.is_disturbed(run, loading, others)
 
 
 def test_what_was_said_of_the_first_run_goes_with_its_rows(probed):
@@ -116,5 +115,5 @@ def test_a_probe_of_all_gives_it_a_share_of_its_time_and_benches_asked_for_by_na
 
     assert seconds(ProbeRequest()) == 0.25 * seconds_for("cpu", ProbeRequest())
     asked = ProbeRequest(only=["cpu_threads", "dataloader"])
-    looks = 2 * again.LOOK_SECONDS
+    looks = 2 * running.LOOK_SECONDS
     assert seconds(asked) >= sum(entry.seconds for entry in plan("cpu", asked)) + looks

@@ -22,7 +22,7 @@ TOO_MANY = "128"
 """The first trial ends it, however long a search takes on this machine."""
 MAIN = "import sys; from gputune_start import main; sys.argv = ['gputune', *sys.argv[1:]]; main()"
 BLIND = "from gputune.batch_size import running; running.PERIOD_SECONDS = 3600; "
-UNTIMED = "from gputune.batch_size.search import _Search; _Search.time = lambda search: None; "
+UNTIMED = "from gputune.batch_size import _Search; _Search.time = lambda search: None; "
 """These tests are about what fits; timing it in turn would take as long again."""
 
 

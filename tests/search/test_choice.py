@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from gputune.search.arms import Tried, agreed
-from gputune.search.choice import MORE_MEMORY, best_by_level, choice, far_behind, with_least_work
+from gputune.search.choice import MORE_MEMORY, Tried, agreed, best_by_level, choice, far_behind, with_least_work
 from gputune.search.combination import Combination
 
 

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from recorded import MACHINES
 
-from gputune.search.arms import Block, Tried
-from gputune.search.choice import choice, gaining
+from gputune.search.choice import Block, Tried, choice, gaining
 from gputune.search.combination import DEFAULT, Combination
 from gputune.search.search import Search
 

@@ -11,11 +11,10 @@ import pytest
 from gputune.knobs import Value
 from gputune.live.loading import WORKERS
 from gputune.measurement import LOOKS
-from gputune.search import traits as traits_module
-from gputune.search.arms import Block
-from gputune.search.combination import DEFAULT, Combination
+from gputune.search import combination as traits_module
+from gputune.search.choice import Block
+from gputune.search.combination import DEFAULT, Combination, traits
 from gputune.search.search import FIRST_LOOK, Search, options, precisions, to_compile
-from gputune.search.traits import traits
 
 ALL: Mapping[str, Any] = {
     "matmul_precision": "tf32", "amp_dtype": "bfloat16", "channels_last": True, "fused_optimizer": True,

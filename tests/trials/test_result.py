@@ -8,7 +8,7 @@ from recorded import facts_of
 from trials.test_measuring import FOUND, HELLO
 
 from gputune.profile import Guard
-from gputune.search.arms import Tried
+from gputune.search.choice import Tried
 from gputune.search.combination import DEFAULT, Combination
 from gputune.trials.measuring import SearchResult
 from gputune.trials.result import ranking, seeming, tuned

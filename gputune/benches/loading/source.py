@@ -19,11 +19,6 @@ class Options:
     workers: int
     prefetch_factor: int = PREFETCH
 
-    @property
-    def arguments(self) -> dict[str, Any]:
-        workers = {"prefetch_factor": self.prefetch_factor, "persistent_workers": True} if self.workers else {}
-        return {"num_workers": self.workers, **workers}
-
 
 @dataclass(kw_only=True)
 class Source:
@@ -58,19 +53,24 @@ class Source:
         """A DataLoader without end, which goes on in the epoch where the last one stopped, so that none reads what the
         page cache just took in. Raises UserCodeError where workers would hang.
         """
+        import torch
+
         dataset = self.dataset if options.workers else apart(self.dataset)
-        more = {**self.more, **options.arguments}
+        more = {**self.more, "num_workers": options.workers}
         if not options.workers:
             more.pop("multiprocessing_context", None)
         elif not temporary_folder():
             raise UserCodeError(NO_FOLDER)
         else:
-            more["timeout"] = self.patience
+            more |= {"prefetch_factor": options.prefetch_factor, "persistent_workers": True, "timeout": self.patience}
         if self.indices is None:
-            return _loader(dataset, batch_size=self.samples if self.batch_size else None, **more)
-        more.pop("drop_last", None)
-        how = {"batch_sampler": self.stream} if self.batch_size else {"batch_size": None, "sampler": self.stream}
-        return _loader(dataset, **how, **more)
+            more["batch_size"] = self.samples if self.batch_size else None
+        else:
+            more.pop("drop_last", None)
+            more |= {"batch_sampler": self.stream} if self.batch_size else {"batch_size": None, "sampler": self.stream}
+        with warnings.catch_warnings():  # about more workers than CPUs, which is what is being tried
+            warnings.filterwarnings("ignore", "This DataLoader will create")
+            return torch.utils.data.DataLoader(dataset, **more)
 
 
 def apart(dataset: Any, copied: dict[int, Any] | None = None) -> Any:
@@ -93,14 +93,6 @@ def apart(dataset: Any, copied: dict[int, Any] | None = None) -> Any:
         other.__dict__.update({name: copy_of(value) for name, value in vars(dataset).items()})
         return other
     return dataset
-
-
-def _loader(dataset: Any, **arguments: Any) -> Any:
-    import torch
-
-    with warnings.catch_warnings():  # about more workers than CPUs, which is what is being tried
-        warnings.filterwarnings("ignore", "This DataLoader will create")
-        return torch.utils.data.DataLoader(dataset, **arguments)
 
 
 def _forever(epoch: Iterable[Any], piece: int | None) -> Iterator[Any]:

@@ -45,7 +45,6 @@ class Stream:
         self._batches = self._endless()
 
     def open(self) -> None:
-        """Start the workers and wait until each has delivered."""
         with guarded(self.source.patience, 0):
             for _ in range(max(1, self.options.workers)):
                 self.take()
@@ -148,7 +147,6 @@ def guarded(patience: float, seconds: float) -> Iterator[None]:
 
 
 def failure(error: Exception, patience: float) -> UserCodeError:
-    """The error of a loader, in one line that a user can act on."""
     text = f"{error} {error.__cause__ or error.__context__ or ''}"
     for pattern, (reason, cause) in _TORCHS_WORDS.items():
         match = re.search(pattern, text)

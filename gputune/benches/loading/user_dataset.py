@@ -7,8 +7,8 @@ import hashlib
 import io
 import pickle
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -148,20 +148,15 @@ def look(source: Source) -> Look:
         stream.close(failed=True)
         raise
     stream.close()
+    digests = [batch.digest for batch in first]  # from both workers in turn
     per_batch = median(pieces) * (size / part if source.indices is not None and source.batch_size else workers)
     return Look(
         batch_bytes=max(batch.shm_bytes for batch in first),
         batch_seconds=per_batch,
         busy=min(1.0, busy),
         worker_bytes=own,
-        same_samples=workers == 2 and _repeated([batch.digest for batch in first]),
+        same_samples=workers == 2 and len(set(digests)) > 1 and digests[::2] == digests[1::2],
     )
-
-
-def _repeated(digests: Sequence[str]) -> bool:
-    """Whether the second of two workers repeats the first's batches; `digests` are of batches from both in turn."""
-    first, second = digests[::2], digests[1::2]
-    return first == second and len(set(first)) > 1
 
 
 def _pieces(stream: Stream, process: Any) -> tuple[list[float], float]:
@@ -180,7 +175,6 @@ def _pieces(stream: Stream, process: Any) -> tuple[list[float], float]:
 
 def _cpu(process: Any) -> tuple[float, float]:
     """The seconds in which a process computed, and those in which it was ready but had no CPU.
-
     Source: Linux, Documentation/scheduler/sched-stats.rst, /proc/PID/schedstat.
     """
     times, delayed = process.cpu_times(), 0.0
@@ -229,20 +223,12 @@ class Described:
 
         if self.collate is not data.default_collate:  # it may ask which worker it is in
             return describe(self.collate(samples))
-        with _in_own_memory():
+        # It avoids shared memory without workers, and /dev/shm may be too small for one batch.
+        before, data.get_worker_info = data.get_worker_info, lambda: None
+        try:
             return describe(self.collate(samples))
-
-
-@contextmanager
-def _in_own_memory() -> Iterator[None]:
-    """Have default_collate avoid shared memory, as without workers: /dev/shm may be too small for one batch."""
-    from torch.utils import data
-
-    before, data.get_worker_info = data.get_worker_info, lambda: None
-    try:
-        yield
-    finally:
-        data.get_worker_info = before
+        finally:
+            data.get_worker_info = before
 
 
 def describe(batch: Any) -> Description:

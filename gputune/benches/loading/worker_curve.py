@@ -1,13 +1,11 @@
 """Throughput by number of workers of one source: given numbers, or the contenders of a rough search, timed in turn."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from gputune.advice._loading_rows import LoadingParams
+from gputune.advice._evidence import LoadingParams
 from gputune.bench_process import Context
 from gputune.benches._timing import Arm, Metric, in_turn, race
 from gputune.benches._user_code import UserCodeError
@@ -72,107 +70,133 @@ class WorkerTrial:
     block_seconds: float = BLOCK_SECONDS
 
     @property
-    def still_worth(self) -> float:
-        return STILL_WORTH_GIVEN if self.counts else STILL_WORTH
-
-    @property
     def longest(self) -> float:
         return max(self.seconds, self.at_most or 0.0)
 
 
 def measure(trial: WorkerTrial) -> Curve:
-    """Time the counts of a trial in turn, or those that a search finds. One whose loader fails is in `failed`; raises
-    UserCodeError where none works.
-    """
-    curve, streams = Curve(), _Streams(trial)
-    started = time.monotonic()
+    """Time the counts of a trial in turn, or those that a search finds. Raises UserCodeError where none works."""
+    run = _Run(trial)
     try:
-        _in_turn(trial, streams, curve, started, trial.counts or _found(trial, streams, curve, started))
+        run.time_in_turn(trial.counts or run.find())
     finally:
-        streams.keep([])
-    return curve
+        run.keep([])
+    return run.curve
 
 
-def _found(trial: WorkerTrial, streams: _Streams, curve: Curve, started: float) -> Sequence[int]:
-    _search(trial, streams, curve, started + SEARCH_SHARE * trial.seconds)
-    _check_working(curve, any(map(any, curve.rough.values())))
-    working = {count: rates for count, rates in curve.rough.items() if count not in curve.failed}
-    cost = {count: taken + max(1, count) * trial.step_seconds for count, taken in curve.sample_seconds.items()}
-    left = trial.longest - (time.monotonic() - started)
-    return affordable(working, cost, left, trial.enough, workers=trial.alive)
+class _Run:
+    """A trial at work: its loaders that are alive, by number of workers, and the curve so far."""
 
+    def __init__(self, trial: WorkerTrial) -> None:
+        self.trial, self.curve, self.started = trial, Curve(), time.monotonic()
+        self._alive: dict[int, Stream] = {}
+        self._alone = False
+        self._latest = 0
 
-def _search(trial: WorkerTrial, streams: _Streams, curve: Curve, deadline: float) -> None:
-    source = trial.source
-    sampled(
-        search(trial.limit, trial.enough, source.epoch_batches if source.indices is not None else None),
-        rate=lambda count: _rough(streams, curve, count, trial.block_seconds),
-        over=lambda: time.monotonic() >= deadline and any(map(any, curve.rough.values())),
-    )
+    def find(self) -> Sequence[int]:
+        """Search roughly; return the contenders that there is time for."""
+        trial, curve, source = self.trial, self.curve, self.trial.source
+        deadline = self.started + SEARCH_SHARE * trial.seconds
+        sampled(
+            search(trial.limit, trial.enough, source.epoch_batches if source.indices is not None else None),
+            rate=self._rough,
+            over=lambda: time.monotonic() >= deadline and any(map(any, curve.rough.values())),
+        )
+        self._check_working(any(map(any, curve.rough.values())))
+        working = {count: rates for count, rates in curve.rough.items() if count not in curve.failed}
+        cost = {count: taken + max(1, count) * trial.step_seconds for count, taken in curve.sample_seconds.items()}
+        left = trial.longest - (time.monotonic() - self.started)
+        return affordable(working, cost, left, trial.enough, workers=trial.alive)
 
+    def _rough(self, count: int) -> float:
+        rate, curve = 0.0, self.curve
+        if count not in curve.failed:
+            try:
+                stream = self._stream(count)
+                before = time.monotonic()
+                rate = stream.rate(self.trial.block_seconds)
+                curve.sample_seconds[count] = time.monotonic() - before
+            except UserCodeError as error:
+                self._fail(error)
+                if not self._alone:
+                    # A worker that is stopped may hold a lock that all loaders share: only one loader is alive now.
+                    self._alone = True
+                    if any(self._alive):
+                        del curve.failed[count]
+                        return self._rough(count)
+        curve.rough.setdefault(count, []).append(rate)
+        return rate
 
-def _rough(streams: _Streams, curve: Curve, count: int, seconds: float) -> float:
-    rate = 0.0
-    if count not in curve.failed:
-        try:
-            stream = streams.of(count)
-            before = time.monotonic()
-            rate = stream.rate(seconds)
-            curve.sample_seconds[count] = time.monotonic() - before
-        except UserCodeError as error:
-            curve.failed[count] = error
-            streams.drop(count, failed=True)
-            if streams.separate():
-                # A worker that is stopped may hold a lock that all loaders share: from now on only one loader is alive.
-                del curve.failed[count]
-                return _rough(streams, curve, count, seconds)
-    curve.rough.setdefault(count, []).append(rate)
-    return rate
+    def time_in_turn(self, counts: Sequence[int]) -> None:
+        self.keep(counts)
+        trial, curve, started = self.trial, self.curve, self.started
 
+        def further(left: list[Arm]) -> None:
+            passed = time.monotonic() - started
+            longest = trial.longest if arms.get(0) in left else trial.seconds
+            in_turn(ranked(left), trial.seconds - passed, longest - passed)
 
-def _in_turn(trial: WorkerTrial, streams: _Streams, curve: Curve, started: float, names: Sequence[int]) -> None:
-    streams.keep(names)
+        arms = {count: Arm(params={"workers": count}, run=self._take(count), work=1) for count in counts}
+        raced = self._on_working(arms, lambda left: race(left, started + trial.longest - time.monotonic()))
+        raced = {count: arm for count, arm in raced.items() if arm.samples}
+        self._check_working(bool(raced))
+        left = worth_timing(raced, STILL_WORTH_GIVEN if trial.counts else STILL_WORTH)
+        if len(left) > 1:
+            left = self._on_working(left, further)
+        timed = {count: arm for count, arm in raced.items() if count in left or not count}
+        curve.rates = {count: arm.samples for count, arm in timed.items()}
+        if not trial.step_seconds:
+            curve.rough |= {count: arm.samples for count, arm in raced.items() if count not in timed}
 
-    def take(count: int) -> Callable[[], float]:
-        each = trial.source.samples / median(curve.rough[count]) if trial.step_seconds else 0.0
-        return lambda: streams.of(count).rate(trial.block_seconds, trial.step_seconds, each)
+    def _take(self, count: int) -> Callable[[], float]:
+        trial = self.trial
+        each = trial.source.samples / median(self.curve.rough[count]) if trial.step_seconds else 0.0
+        return lambda: self._stream(count).rate(trial.block_seconds, trial.step_seconds, each)
 
-    def on_working(arms: dict[int, Arm], run: Callable[[list[Arm]], None]) -> dict[int, Arm]:
+    def _on_working(self, arms: dict[int, Arm], run: Callable[[list[Arm]], None]) -> dict[int, Arm]:
+        """Run the arms until none of them fails; those that are left."""
         left = dict(arms)
         while left:
             try:
                 run(list(left.values()))
                 break
             except UserCodeError as error:
-                curve.failed[streams.latest] = error
-                streams.drop(streams.latest, failed=True)
-                del left[streams.latest]
+                self._fail(error)
+                del left[self._latest]
         return left
 
-    def further(left: list[Arm]) -> None:
-        passed = time.monotonic() - started
-        longest = trial.longest if arms.get(0) in left else trial.seconds
-        in_turn(ranked(left), trial.seconds - passed, longest - passed)
+    def _check_working(self, working: bool) -> None:
+        if not working:
+            raise next(iter(self.curve.failed.values()), UserCodeError("no batch was loaded"))
 
-    arms = {count: Arm(params={"workers": count}, run=take(count), work=1) for count in names}
-    raced = on_working(arms, lambda left: race(left, started + trial.longest - time.monotonic()))
-    raced = {count: arm for count, arm in raced.items() if arm.samples}
-    _check_working(curve, bool(raced))
-    worth = worth_timing(raced, trial.still_worth)
-    left = {count: arm for count, arm in raced.items() if arm in worth}
-    if len(left) > 1:
-        left = on_working(left, further)
-    timed = {count: arm for count, arm in raced.items() if count in left or not count}
-    curve.rates = {count: arm.samples for count, arm in timed.items()}
-    curve.rough |= {count: arm.samples for count, arm in raced.items() if count not in timed and not trial.step_seconds}
+    def _fail(self, error: UserCodeError) -> None:
+        self.curve.failed[self._latest] = error
+        self._drop(self._latest, failed=True)
+
+    def _stream(self, count: int) -> Stream:
+        self._latest = count
+        if self._alone:
+            self.keep([count])
+        if count not in self._alive:
+            for other in list(self._alive):
+                if other and sum(self._alive) + count > self.trial.alive:
+                    self._drop(other)
+            self._alive[count] = Stream(self.trial.source, self.trial.options(count))
+            self._alive[count].open()
+        return self._alive[count]
+
+    def keep(self, counts: Sequence[int]) -> None:
+        """End all loaders but those with so many workers."""
+        for count in [count for count in self._alive if count not in counts]:
+            self._drop(count)
+
+    def _drop(self, count: int, *, failed: bool = False) -> None:
+        stream = self._alive.pop(count, None)
+        if stream:
+            stream.close(failed=failed)
 
 
-def _check_working(curve: Curve, working: bool) -> None:
-    if not working:
-        raise next(iter(curve.failed.values()), UserCodeError("no batch was loaded"))
-
-
-def worth_timing(arms: Mapping[int, Arm], still_worth: float) -> list[Arm]:
+def worth_timing(arms: Mapping[int, Arm], still_worth: float) -> dict[int, Arm]:
     """The arms to go on with after the first rounds: those that may be the best, with at least the share `still_worth`
     of its rate, and those by which workers are held against none, unless these lie far apart already.
     """
@@ -181,43 +205,8 @@ def worth_timing(arms: Mapping[int, Arm], still_worth: float) -> list[Arm]:
     others = [count for count in medians if bool(count) != bool(best)]
     rival = max(others, key=lambda count: medians[count], default=best)
     told_apart = rival != best and arms[best].against(arms[rival]) is not None
-    return [
-        arm
+    return {
+        count: arm
         for count, arm in arms.items()
-        if (count == rival and not told_apart) or (medians[count] >= still_worth * medians[best])
-    ]
-
-
-class _Streams:
-    def __init__(self, trial: WorkerTrial) -> None:
-        self._trial = trial
-        self._alive: dict[int, Stream] = {}
-        self._alone = False
-        self.latest = 0
-
-    def separate(self) -> bool:
-        """Keep only one loader alive at a time from now on; whether several were."""
-        new = not self._alone and any(self._alive)
-        self._alone = True
-        return new
-
-    def of(self, count: int) -> Stream:
-        self.latest = count
-        if self._alone:
-            self.keep([count])
-        if count not in self._alive:
-            for other in list(self._alive):
-                if other and sum(self._alive) + count > self._trial.alive:
-                    self.drop(other)
-            self._alive[count] = Stream(self._trial.source, self._trial.options(count))
-            self._alive[count].open()
-        return self._alive[count]
-
-    def keep(self, counts: Sequence[int]) -> None:
-        for count in [count for count in self._alive if count not in counts]:
-            self.drop(count)
-
-    def drop(self, count: int, *, failed: bool = False) -> None:
-        stream = self._alive.pop(count, None)
-        if stream:
-            stream.close(failed=failed)
+        if (count == rival and not told_apart) or medians[count] >= still_worth * medians[best]
+    }
