@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-"""The folder that gputune is installed in."""
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 """The exit codes of shells for a command that does not exist, or is no program."""
@@ -27,8 +26,7 @@ INTERRUPTED, FAULT, REFUSED = 130, 70, 78
 """128 + SIGINT, as shells say it; EX_SOFTWARE and EX_CONFIG of sysexits.h."""
 OWN_CODES = (2, REFUSED, NOT_EXECUTABLE, NOT_FOUND, INTERRUPTED, 129, 141, 143)
 """The exit codes with which `gputune apply PROFILE -- CMD` may end in place of CMD: wrong usage, CMD cannot be run, a
-signal. Any other says that something exited which was only to be imported.
-"""
+signal. Any other says that something exited which was only to be imported."""
 
 COMPLETE = "_GPUTUNE_COMPLETE"
 """The variable with which a shell asks what may follow the words on its line."""
@@ -151,11 +149,9 @@ def _fault(error: BaseException, typed: list[str], running: bool) -> int:
             execute(command, inherited())
         except (OSError, ValueError) as failed:
             return not_executed(command, failed)
-    say(f"{said}; without --strict the command runs unchanged" if command else f"{said}; {_TRACEBACK}")
+    hint = "without --strict the command runs unchanged" if command else "gputune --debug shows the traceback"
+    say(f"{said}; {hint}")
     return REFUSED if command else FAULT
-
-
-_TRACEBACK = "gputune --debug shows the traceback"
 
 
 def command_of(typed: "Sequence[str]") -> tuple[list[str], bool]:
@@ -203,10 +199,7 @@ def not_executed(command: "Sequence[str]", error: OSError | ValueError) -> int:
 
 
 def inherited() -> dict[str, str]:
-    """The environment with which this process was started.
-
-    In the C locale Python sets LC_CTYPE for itself and its children (PEP 538), which is not meant for the command.
-    """
+    """This process's own at its start: in the C locale Python adds LC_CTYPE (PEP 538), not meant for the command."""
     environ = dict(os.environ)
     try:
         with open("/proc/self/environ", "rb") as file:

@@ -58,19 +58,16 @@ def load(name: str) -> Check:
 
 
 def variables() -> set[str]:
-    """The environment variables that checks declare to read."""
     return {variable for name in names() for variable in getattr(load(name), "VARIABLES", ())}
 
 
 def momentary() -> set[str]:
-    """The names of the checks whose answer changes with what happens to be running."""
     return {name for name in names() if getattr(load(name), "MOMENTARY", False)}
 
 
 def run(
     facts: Facts, measurements: Sequence[Measurement] = (), only: Collection[str] | None = None
 ) -> tuple[Finding, ...]:
-    """The findings of all checks, or of those named in `only`."""
     wanted = [name for name in names() if only is None or name in only]
     return tuple(finding for name in wanted for finding in ask(name, facts, measurements))
 

@@ -80,9 +80,7 @@ def judge_gpus(
     lacking: Lacking = lambda gpu: None,
     used_by_torch: bool = False,
 ) -> Findings:
-    """`judge` every GPU of which all `fields` were read; for the others, the finding of `not_read`.
-    With `used_by_torch` a GPU that torch does not see is left out, where torch sees others.
-    """
+    """`judge` every GPU of which all `fields` were read; `used_by_torch` leaves out those that torch does not see."""
     if not facts.gpus:
         yield no_gpu(facts)
     for gpu in facts.gpus:
@@ -94,9 +92,7 @@ def judge_gpus(
 
 
 def not_read(facts: Facts, gpu: Gpu, *fields: str, lacking: Lacking = lambda gpu: None) -> Finding | None:
-    """The finding for the first of these `fields` of a GPU or its health that was not read; None if all were.
-    `lacking` may explain why this hardware has no such thing: NOT_APPLICABLE. Any other missing field is UNKNOWN.
-    """
+    """The finding for the first of `fields` that was not read; None if all were. `lacking` tells why a GPU has none."""
     values = {field: getattr(gpu if hasattr(gpu, field) else gpu.health, field) for field in fields}
     field = next((name for name, value in values.items() if value is None), None)
     if field is None:

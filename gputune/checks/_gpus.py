@@ -1,14 +1,12 @@
 """How many GPUs were promised, which of those that NVML lists do not answer it, and which torch does not see."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gputune.checks import Finding
-from gputune.checks._answers import error
-from gputune.checks._questions import another_jobs, by_nvml, gaps_of, reason
+from gputune.checks._answers import Facts, Finding, Gpu, error
+from gputune.checks._questions import another_jobs, gaps_of, reason
 from gputune.checks._remedies import python_of, typed
-from gputune.facts import Facts, Gap, Gpu
+from gputune.facts import Gap
 from gputune.facts.health import call_of
 from gputune.facts.pci import same
 from gputune.facts.visible_gpus import VARIABLE, visible
@@ -19,15 +17,12 @@ GRANTED = "NVIDIA_VISIBLE_DEVICES"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """How many GPUs should be here."""
-
     count: int
     by: str
     """Who says so, as the beginning of a message."""
     variable: str | None
     """The environment variable that says so; None for the option --expect-gpus."""
     uuids: tuple[str, ...] = ()
-    """The UUIDs of the GPUs, where they are named by UUID."""
 
 
 def promise(facts: Facts) -> Promise | None:
@@ -104,13 +99,14 @@ def silence(facts: Facts, gpu: Gpu) -> Gap | None:
 
 
 def not_asked(facts: Facts, gpu: Gpu) -> Gap | None:
-    """Why NVML was not asked about a GPU, or not about all of it; None if it was."""
     return next((gap for gap in gaps_of(facts, gpu) if gap.cause == "not_asked"), None)
 
 
 def of_this_job(facts: Facts) -> tuple[Gpu, ...]:
     """The GPUs that NVML lists, without another job's: NVML may lack the permission to tell anything of these."""
-    return tuple(gpu for gpu in by_nvml(facts) if not (_forbidden(facts, gpu) or another_jobs(facts, gpu)))
+    asked = {gap.fact for gap in facts.gaps}
+    by_nvml = [gpu for gpu in facts.gpus if gpu.pci_bus_id or f"gpu.{gpu.index}.pci_bus_id" in asked]
+    return tuple(gpu for gpu in by_nvml if not (_forbidden(facts, gpu) or another_jobs(facts, gpu)))
 
 
 def unlisted(facts: Facts) -> list[str]:
@@ -126,10 +122,6 @@ def address(facts: Facts, gpu: Gpu) -> str | None:
         return next(known, gpu.pci_bus_id.lower())
     left = unlisted(facts)
     return left[0] if len(left) == 1 else None
-
-
-def one_of(addresses: Sequence[str]) -> str:
-    return f"one of {', '.join(addresses)}" if addresses else "its bus address is not known"
 
 
 def _forbidden(facts: Facts, gpu: Gpu) -> bool:

@@ -11,7 +11,6 @@ from gputune.resources.unreadable import Cause
 
 
 def gap(facts: Facts, fact: str) -> Gap | None:
-    """The gap of a fact that is missing, if there is one."""
     return next(iter(facts.gaps_by_name.get(fact, ())), None)
 
 
@@ -20,12 +19,10 @@ def gaps_of(facts: Facts, gpu: Gpu) -> Sequence[Gap]:
 
 
 def reason(facts: Facts, fact: str) -> str | None:
-    """The reason why a fact is missing, for people; None if no gap gives one."""
     return missing.reason if (missing := gap(facts, fact)) else None
 
 
 def cause(facts: Facts, fact: str) -> Cause | None:
-    """The reason why a fact is missing, for code; None if no gap gives one."""
     return missing.cause if (missing := gap(facts, fact)) else None
 
 
@@ -66,10 +63,6 @@ def has_gpu(facts: Facts) -> bool:
     return bool(facts.gpus or nvidia_files(facts))
 
 
-def required(facts: Facts) -> bool:
-    return facts.gpu_required or bool(facts.gpus_expected)
-
-
 def gpu_asked_for(facts: Facts) -> list[str]:
     """The signs that a GPU was asked for; empty if there are none."""
     wanted = facts.environment.get("NVIDIA_VISIBLE_DEVICES")
@@ -89,12 +82,6 @@ def _granted(facts: Facts) -> list[str]:
     if not count:
         return []
     return [f"{name} granted {count} GPU{'s' if count > 1 else ''}{f' ({gpus})' if gpus else ''}"]
-
-
-def by_nvml(facts: Facts) -> tuple[Gpu, ...]:
-    """The GPUs that NVML lists, without those that only torch lists."""
-    asked = {found.fact for found in facts.gaps}
-    return tuple(gpu for gpu in facts.gpus if gpu.pci_bus_id or f"gpu.{gpu.index}.pci_bus_id" in asked)
 
 
 def on(facts: Facts, variable: str) -> bool:

@@ -4,9 +4,11 @@ A remedy without a command is plain words. Whoever reads `sudo nvidia-smi ...  #
 knows before typing it what it costs. Words in capitals (IMAGE, CONTAINER) stand for names that only the reader knows.
 """
 
+import math
 import re
 import shlex
 from collections.abc import Collection, Sequence
+from pathlib import PurePosixPath
 
 from gputune.checks._questions import number
 from gputune.facts import Facts, Gpu
@@ -28,9 +30,7 @@ def typed(
     changes_node: bool = False,
     note: str = "",
 ) -> str:
-    """The commands, each run only if the one before it succeeded, and a comment on what else to know.
-    `where` is a place other than this shell (`on the host`).
-    """
+    """The commands, each run only if the one before it succeeded, and a comment; `where` is none for this shell."""
     place = ", ".join(filter(None, [where, "as root" if root else ""]))
     does = [word for word, true in (("ends its jobs", ends_jobs), ("changes the node", changes_node)) if true]
     comment = "; ".join(filter(None, [place, *does, note]))
@@ -80,7 +80,6 @@ def _reset(command: str, services: list[str], note: str) -> str:
 
 
 APPTAINER_GPUS = typed("apptainer exec --nv IMAGE", where="on the host", note="and the program to run")
-"""How to start a container of Apptainer's with the host's GPUs and its driver's libraries."""
 
 
 def started(facts: Facts, docker: str, pod: str, note: str = "") -> str:
@@ -109,9 +108,7 @@ def pip(facts: Facts) -> str:
 
 
 def torch_build(facts: Facts, *, keep: bool = True) -> str | None:
-    """The CUDA version of the torch to install: that of the present one (unless not to `keep`), or else the newest for
-    driver and GPUs; None if neither is known.
-    """
+    """The CUDA version of the torch to install: the present one's, if it is to `keep`, or else the newest that fits."""
     own, driver = number(facts.libraries.cuda), number(facts.driver.cuda)
     if keep and own:
         same = [build for build in BUILDS if build.startswith(f"{own[0]}.") and (number(build) or own) <= own]
@@ -153,15 +150,46 @@ def without_folders(facts: Facts, folders: Collection[str]) -> str | None:
     return " && ".join(commands) or None
 
 
-def without_copies(facts: Facts, library: str) -> str:
-    """Take out the folder of a loaded library (`cudnn`) that is not torch's; if no variable names it, torch is old."""
-    own = {path.rpartition("/")[0] for path in facts.libraries.bundled}
-    folders = {path.rpartition("/")[0] for path in facts.libraries.loaded if f"/lib{library}" in path} - own
-    upgrade = f"{pip(facts)} install --upgrade torch{torch_index(torch_build(facts))}"
-    taken = without_folders(facts, folders)
-    return typed(taken, note=f"or, if torch itself is that old: {upgrade}") if taken else upgrade
-
-
 def _inside(entry: str, folders: Collection[str]) -> bool:
     path = entry.rstrip("/")
     return path in folders or (path.rpartition("/")[0] in folders and ".so" in path)
+
+
+_PROPERTY = {"cpu": "CPUQuota=", "memory": "MemoryMax=infinity"}
+_NONE = {"cpu.max": "max", "cpu.cfs_quota_us": "-1", "memory.max": "max", "memory.limit_in_bytes": "-1"}
+_WORDS = {"cpu": "CPUs", "memory": "memory"}
+
+
+def more(facts: Facts, kind: str, file: str | None) -> str:
+    """How to get about twice as much of a kind, `cpu` or `memory`; `file` is the cgroup file that limits it."""
+    amount = _twice(facts, kind)
+    if facts.scheduler.name == "slurm":
+        option = f"--cpus-per-task={amount}" if kind == "cpu" else f"--mem={amount}G"
+        return typed(f"#SBATCH {option}", where="in the job's script", note="up to twice as much as now")
+    if facts.scheduler.name in ("lsf", "pbs"):
+        return f"submit the job again with more {_WORDS[kind]}"
+    if facts.container.kind in ("kubernetes", "docker", "podman"):
+        pod = f'cpu: "{amount}"' if kind == "cpu" else f"memory: {amount}Gi"
+        docker = f"--cpus={amount}" if kind == "cpu" else f"--memory={amount}g"
+        return started(facts, docker, f"resources: {{limits: {{{pod}}}}}", note="up to twice as much as now")
+    if facts.container.kind:
+        return f"start this container again with more {_WORDS[kind]}"
+    return _of_system(kind, PurePosixPath(file or ""))
+
+
+def _of_system(kind: str, path: PurePosixPath) -> str:
+    if re.fullmatch(r"[\w@.-]+\.(service|scope|slice)", path.parent.name):
+        command = f"sudo systemctl set-property {path.parent.name} {_PROPERTY[kind]}"
+        return typed(command, root=True, changes_node=True, note="lifts the unit's limit")
+    if path.name in _NONE and re.fullmatch(r"[\w/@:,.-]+", str(path)):
+        command = f"echo {_NONE[path.name]} | sudo tee {path}"
+        return typed(command, root=True, changes_node=True, note="lifts the group's limit")
+    return f"ask whoever set the limit for more {_WORDS[kind]}"
+
+
+def _twice(facts: Facts, kind: str) -> int:
+    """Twice the limit in whole CPUs or GiB, at least two and one, and no more than the machine has."""
+    if kind == "cpu":
+        return max(1, min(facts.cpu.logical_count, max(2, math.ceil(2 * (facts.cpu.quota or facts.cpu.budget)))))
+    twice = 2 * (facts.memory.limit_bytes or 0)
+    return max(1, math.ceil(min(twice, facts.memory.total_bytes or twice) / (1 << 30)))

@@ -15,7 +15,6 @@ from gputune.checks._questions import number
 from gputune.checks._remedies import pip, room, torch_build, torch_index, typed
 from gputune.facts.libraries import Compile
 
-APT = "apt-get update", "apt-get install -y --no-install-recommends"
 FIRST = (2, 0)
 VARIABLES = ("CC", "CXX")
 
@@ -61,9 +60,9 @@ def _compiler(facts: Facts, language: str, variable: str) -> Finding:
 def _install(facts: Facts, packages: str) -> str:
     """Install packages of Debian and Ubuntu; few images have a sudo, with or without root."""
     sudo = "" if facts.process.uid == 0 or facts.container.kind else "sudo "
-    update, install = (f"{sudo}{command}" for command in APT)
+    install = f"{sudo}apt-get install -y --no-install-recommends {packages}"
     note = "for Debian and Ubuntu" + ("; to keep it, RUN it in the image's Dockerfile" if facts.container.kind else "")
-    return typed(update, f"{install} {packages}", root=True, note=note)
+    return typed(f"{sudo}apt-get update", install, root=True, note=note)
 
 
 def _cache(facts: Facts) -> str:

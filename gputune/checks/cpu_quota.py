@@ -9,9 +9,8 @@ Source: Linux, CFS Bandwidth Control; torch.get_num_threads and DataLoader count
 """
 
 from gputune.checks._answers import Facts, Findings, Measurements, ok, unread, warning
-from gputune.checks._limits import more
 from gputune.checks._questions import reason
-from gputune.checks._remedies import typed
+from gputune.checks._remedies import more, typed
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:

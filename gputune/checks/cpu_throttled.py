@@ -7,9 +7,8 @@ Source: Linux, CFS Bandwidth Control, cpu.stat.
 """
 
 from gputune.checks._answers import Facts, Findings, Measurements, not_applicable, ok, unread, warning
-from gputune.checks._limits import more
 from gputune.checks._questions import reason
-from gputune.checks._remedies import bare, typed
+from gputune.checks._remedies import bare, more, typed
 
 MOMENTARY = True
 MOST, LEAST_PERIODS = 0.01, 5

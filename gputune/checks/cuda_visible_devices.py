@@ -26,17 +26,13 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
         yield ok(f"{VARIABLE} is not set")
     elif facts.libraries.hip:
         yield not_applicable(f"torch {facts.libraries.torch} is built for AMD's GPUs, which gputune does not support")
-    elif not has_gpu(facts):
-        yield _without(value)
-    else:
+    elif has_gpu(facts):
         yield _finding(facts, value)
-
-
-def _without(value: str) -> Finding:
-    if value.strip() in HIDES:
-        return not_applicable(f"{VARIABLE}={value!r} hides GPUs, but there is none to hide")
-    message = f"{VARIABLE}={value!r} names a GPU, but there is none"
-    return warning(message, typed(f"unset {VARIABLE}", note="or ask for a GPU"), VARIABLE)
+    elif value.strip() in HIDES:
+        yield not_applicable(f"{VARIABLE}={value!r} hides GPUs, but there is none to hide")
+    else:
+        message = f"{VARIABLE}={value!r} names a GPU, but there is none"
+        yield warning(message, typed(f"unset {VARIABLE}", note="or ask for a GPU"), VARIABLE)
 
 
 def _finding(facts: Facts, value: str) -> Finding:

@@ -11,6 +11,7 @@ from gputune.checks._answers import Finding, Findings, Measurements, counted, er
 from gputune.checks._questions import cause, gpu_asked_for, nvidia_files
 from gputune.checks._remedies import APPTAINER_GPUS, typed
 from gputune.checks.cuda_visible_devices import hidden
+from gputune.checks.library_path import torch_fails
 from gputune.facts import Facts
 from gputune.facts.visible_gpus import CONTROL, MEMORY
 
@@ -53,7 +54,7 @@ def _judge(facts: Facts, path: str) -> Finding | None:
         return None
     needs = "NVML cannot be used without it" if path == CONTROL else "CUDA cannot be used without it"
     message = f"{path} {'does not exist' if missing else 'may not be opened by this process'}: {needs}"
-    tried = path == CONTROL or _cuda_failed(facts)
+    tried = path == CONTROL or torch_fails(facts)
     return (error if tried else warning)(message, _remedy(facts, path, missing), path)
 
 
@@ -68,13 +69,7 @@ def _fails(facts: Facts, path: str) -> bool:
         return not facts.driver.nvml and (forbidden or why in NOT_OPENED or (alone and why == "unknown_error"))
     if forbidden:
         return facts.libraries.cuda is not None or facts.libraries.torch is None
-    return _cuda_failed(facts) and CONTROL not in facts.container.common_files_missing
-
-
-def _cuda_failed(facts: Facts) -> bool:
-    """A torch that is built for CUDA has tried to use a GPU, and could not."""
-    waits = cause(facts, "libraries.devices") == "fabric_not_ready"
-    return facts.libraries.cuda is not None and not facts.libraries.device_count and not waits
+    return torch_fails(facts) and CONTROL not in facts.container.common_files_missing
 
 
 def _remedy(facts: Facts, path: str, missing: bool) -> str:

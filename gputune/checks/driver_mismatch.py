@@ -38,7 +38,8 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 def _remedy(facts: Facts) -> str:
     """A reboot loads the host's module. Libraries older than the module are left over, or part of an image."""
-    kernel, user = (_numbers(version) for version in (facts.driver.kernel_version, facts.driver.version))
+    versions = (facts.driver.kernel_version or "", facts.driver.version or "")
+    kernel, user = ([int(part) for part in version.split(".") if part.isdigit()] for version in versions)
     if not kernel or not user or kernel < user:
         return REBOOT
     if facts.container.kind in ("docker", "podman"):
@@ -49,7 +50,3 @@ def _remedy(facts: Facts) -> str:
         return typed('kubectl delete pod "$HOSTNAME"', ends_jobs=True, note=f"its controller starts it anew; {note}")
     look = "ldconfig -p | grep -E 'lib(cuda|nvidia-ml).so.1'"
     return typed(look, note="lists the copies: remove the older one, or take its folder out of LD_LIBRARY_PATH")
-
-
-def _numbers(version: str | None) -> tuple[int, ...]:
-    return tuple(int(part) for part in (version or "").split(".") if part.isdigit())

@@ -12,7 +12,7 @@ Programming Guide, CUDA Environment Variables; CUDA Runtime API, error codes; NV
 
 from gputune.checks._answers import Facts, Finding, Findings, Measurements, counted, error, not_applicable, ok, unknown
 from gputune.checks._gpus import GRANTED, entries, promise
-from gputune.checks._questions import cause, gap, gpu_asked_for, has_gpu, number, nvidia_files, required
+from gputune.checks._questions import cause, gap, gpu_asked_for, has_gpu, number, nvidia_files
 from gputune.checks._remedies import APPTAINER_GPUS, address_of, on_host, python_of, started, typed, without_folders
 from gputune.checks.cuda_visible_devices import hidden
 from gputune.checks.nvml_missing import BROKEN
@@ -49,7 +49,8 @@ def _listed(facts: Facts) -> Finding:
     listed, failure = f"NVML lists {counted(len(facts.gpus), 'GPU')}", gap(facts, "libraries.devices")
     if hidden(facts):
         message = f"{listed}; {VARIABLE}={facts.environment.get(VARIABLE)!r} hides them from torch"
-        return error(message, f"unset {VARIABLE}") if required(facts) else not_applicable(message)
+        is_required = facts.gpu_required or facts.gpus_expected
+        return error(message, f"unset {VARIABLE}") if is_required else not_applicable(message)
     if facts.libraries.device_count is None and failure is None:
         return ok(listed)  # no torch, or a build without CUDA: other checks say so
     if elsewhere := _elsewhere(facts, failure):
@@ -76,7 +77,9 @@ def _none(facts: Facts) -> Finding:
     if asked and nvidia_files(facts) and hidden(facts):
         message = f"a GPU was requested ({', '.join(asked)}), but {VARIABLE} hides it"
         return error(message, f"unset {VARIABLE}")
-    if _taken_away(facts, asked):
+    # That no device file may be opened is right only in the job of a scheduler that granted none.
+    taken_away = facts.container.forbidden_device_files and not nvidia_files(facts)
+    if taken_away and (asked or facts.scheduler.name not in SCHEDULERS):
         return _revoked(facts, asked)
     if told := _told_elsewhere(facts):
         return not_applicable(told)
@@ -97,13 +100,6 @@ def _told_elsewhere(facts: Facts) -> str | None:
     return "NVML does not list the GPUs that there are: see nvml_missing" if has_gpu(facts) and fails else None
 
 
-def _taken_away(facts: Facts, asked: list[str]) -> bool:
-    """No device file of a GPU may be opened, which is right only in the job of a scheduler that granted none."""
-    if not facts.container.forbidden_device_files or nvidia_files(facts):
-        return False
-    return bool(asked or facts.scheduler.name not in SCHEDULERS)
-
-
 def _revoked(facts: Facts, asked: list[str]) -> Finding:
     files = facts.container.forbidden_device_files
     what = f"{files[0]} to {files[-1]}" if len(files) > 1 else files[0]
@@ -118,7 +114,6 @@ CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
 KEEP = "nvidia-ctk system create-dev-char-symlinks --create-all"
 REASON = "-c 'import torch; torch.cuda.init()'"
 LOOK = on_host("nvidia-smi -L; sudo dmesg | grep -i nvidia")
-DEVICE_FILES = typed("sudo nvidia-modprobe -u -c=0", root=True, changes_node=True, note="makes the device files anew")
 RELOAD_UVM = on_host(
     "sudo modprobe -r nvidia_uvm",
     "sudo modprobe nvidia_uvm",
@@ -129,18 +124,15 @@ RELOAD_UVM = on_host(
 
 
 def by_cause(facts: Facts, failure: Gap | None) -> str:
-    match failure.cause if failure else "no_device":
-        case "stub_library":
-            return _out_of_path(facts, "stubs")
-        case "compat_unsupported":
-            return _out_of_path(facts, "compat")
-        case "uvm_broken":
-            return RELOAD_UVM
-        case "driver_combination":
-            return _fitting_driver(facts)
-        case "no_device":
-            return _without_device(facts)
-    return typed(f"{python_of(facts)} {REASON}", note="shows torch's reason")
+    remedies: dict[str | None, str] = {
+        "stub_library": _out_of_path(facts, "stubs"),
+        "compat_unsupported": _out_of_path(facts, "compat"),
+        "uvm_broken": RELOAD_UVM,
+        "driver_combination": _fitting_driver(facts),
+        "no_device": _without_device(facts),
+    }
+    look = typed(f"{python_of(facts)} {REASON}", note="shows torch's reason")
+    return remedies.get(failure.cause if failure else "no_device", look)
 
 
 def _without_device(facts: Facts) -> str:
@@ -149,10 +141,8 @@ def _without_device(facts: Facts) -> str:
         which = address_of(divided[0])
         note = f"lists sizes; sudo nvidia-smi mig -i {which} -cgi SIZE -C makes a slice, without which MIG gives no GPU"
         return on_host(f"sudo nvidia-smi mig -i {which} -lgip", note=note)
-    return _with_compute(facts) if facts.container.kind else DEVICE_FILES
-
-
-def _with_compute(facts: Facts) -> str:
+    if not facts.container.kind:
+        return typed("sudo nvidia-modprobe -u -c=0", root=True, changes_node=True, note="makes the device files anew")
     if facts.container.kind == "apptainer":
         return APPTAINER_GPUS
     pod = 'env: [{name: NVIDIA_DRIVER_CAPABILITIES, value: "compute,utility"}]'
@@ -193,7 +183,6 @@ def give_back(facts: Facts) -> str:
 
 
 def wanted(facts: Facts) -> int:
-    """How many GPUs were asked for; 1 where no number was."""
     promised = promise(facts)
     return max(1, promised.count) if promised else 1
 
@@ -250,7 +239,6 @@ WHEEL = typed(
 
 
 def on_board(facts: Facts, board: str) -> Finding:
-    """The finding if torch sees no GPU on a board that has one."""
     torch, compiled = facts.libraries.torch, facts.libraries.architectures
     if torch is None:
         return not_applicable(f"{board} has an integrated GPU; there is no torch that could use it")

@@ -31,13 +31,9 @@ def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
         return warning(f"{counted(processes, 'process')} on it{memory}", LOOK)
     if used is None:
         return unread(facts, f"gpu.{gpu.index}.memory", "the memory in use")
-    if used - (gpu.health.graphics_memory_bytes or 0) > _nobodys(gpu):
-        return warning(f"{gib(used)} of its memory is in use, though no compute process is visible from here", LOOK)
     drawing = gpu.health.graphics_processes
+    is_desktop = (drawing or gpu.health.display_active) and gpu.brand in DESKTOP_CARDS
+    without_user = DESKTOP_BYTES if is_desktop else RESERVE_BYTES
+    if used - (gpu.health.graphics_memory_bytes or 0) > without_user:
+        return warning(f"{gib(used)} of its memory is in use, though no compute process is visible from here", LOOK)
     return ok("no other process uses it" + (f" but {counted(drawing, 'graphics process')}" if drawing else ""))
-
-
-def _nobodys(gpu: Gpu) -> int:
-    """The bytes that may be in use, beside those of known graphics processes, without another user."""
-    drives_a_display = gpu.health.graphics_processes or gpu.health.display_active
-    return DESKTOP_BYTES if drives_a_display and gpu.brand in DESKTOP_CARDS else RESERVE_BYTES

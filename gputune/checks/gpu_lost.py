@@ -13,7 +13,7 @@ Source: Linux, /sys/bus/pci; NVML, nvmlReturn_t; NVIDIA, GPU Debug Guidelines.
 from dataclasses import replace
 
 from gputune.checks._answers import Finding, Findings, Measurements, error, not_applicable, ok, unknown, unread, warning
-from gputune.checks._gpus import address, not_asked, of_this_job, one_of, silence, unlisted
+from gputune.checks._gpus import address, not_asked, of_this_job, silence, unlisted
 from gputune.checks._questions import gap, nvidia_files
 from gputune.checks._remedies import on_host, reset
 from gputune.facts import Facts, Gap, Gpu
@@ -43,8 +43,9 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
 
 
 def _silent(facts: Facts, gpu: Gpu, why: Gap) -> Finding:
-    where = address(facts, gpu)
-    message = f"it no longer answers ({why.reason}): {where or one_of(unlisted(facts))}"
+    where, left = address(facts, gpu), unlisted(facts)
+    somewhere = f"one of {', '.join(left)}" if left else "its bus address is not known"
+    message = f"it no longer answers ({why.reason}): {where or somewhere}"
     resettable = where and why.cause in ("needs_reset", "timeout", "unknown_error")
     note = f"{LOOK} shows why; if it fails: sudo reboot; replace a card that needs it again"
     if why.cause == "no_power":

@@ -8,7 +8,6 @@ Source: CUDA C++ Programming Guide, CUDA Environment Variables.
 
 from collections.abc import Collection
 
-from gputune.checks import Finding
 from gputune.checks._answers import Findings, Measurements, counted, gib, no_gpu, not_applicable, ok, unknown, warning
 from gputune.checks._questions import data_centre
 from gputune.facts import Facts, Gpu, Health
@@ -21,12 +20,20 @@ SAME_SIZE = 1.05
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
+    gpus = candidates(facts)
+    several = kinds(gpus)
     if not facts.gpus:
         yield no_gpu(facts)
     elif len(facts.gpus) == 1:
         yield not_applicable("there is one GPU")
+    elif len(several) > 1:
+        largest = ",".join(str(gpu.index) for gpu in max(several, key=len))
+        remedy = CHOOSE % largest if facts.driver.nvml else "choose one kind with CUDA_VISIBLE_DEVICES"
+        yield warning(f"GPUs of {len(several)} kinds: {', '.join(_kind(kind[0]) for kind in several)}", remedy)
+    elif not gpus or any(gpu.name == UNKNOWN_NAME for gpu in gpus):
+        yield unknown("not every GPU's name could be read")
     else:
-        yield _judge(facts, candidates(facts))
+        yield ok(f"{counted(len(gpus), 'GPU')} of one kind: {gpus[0].name}")
 
 
 def candidates(facts: Facts) -> list[Gpu]:
@@ -51,18 +58,6 @@ def kinds(gpus: Collection[Gpu]) -> list[list[Gpu]]:
             found = [other for other in found if other not in same]
             found.append([gpu for gpu in gpus if gpu.name == kind[0].name])
     return found
-
-
-def _judge(facts: Facts, gpus: list[Gpu]) -> Finding:
-    several = kinds(gpus)
-    if len(several) > 1:
-        largest = ",".join(str(gpu.index) for gpu in max(several, key=len))
-        remedy = CHOOSE % largest if facts.driver.nvml else "choose one kind with CUDA_VISIBLE_DEVICES"
-        names = ", ".join(_kind(kind[0]) for kind in several)
-        return warning(f"GPUs of {len(several)} kinds: {names}", remedy)
-    if not gpus or any(gpu.name == UNKNOWN_NAME for gpu in gpus):
-        return unknown("not every GPU's name could be read")
-    return ok(f"{counted(len(gpus), 'GPU')} of one kind: {gpus[0].name}")
 
 
 def _kind(gpu: Gpu) -> str:

@@ -120,9 +120,7 @@ def gpu_at(facts: Facts, address: str) -> Gpu | None:
 
 
 def anothers(facts: Facts, address: str) -> bool:
-    """Whether the GPU at an address is one that this container or job was not given. If NVML does not list all the GPUs
-    whose device files it may open, any may be the one.
-    """
+    """Whether the GPU at an address is another job's. If NVML does not list all that this job was given, any may be."""
     there = gpu_at(facts, address)
     if there and another_jobs(facts, there):
         return True

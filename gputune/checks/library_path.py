@@ -44,7 +44,7 @@ def _judge(facts: Facts, folders: list[str]) -> Finding:
     message = f"{VARIABLE}: {'; '.join(faults.values())}"
     note = "also where an image or a job script sets it"
     remedy = typed(without_folders(facts, faults) or f"unset {VARIABLE}", note=note)
-    return (error if _torch_fails(facts) else warning)(message, remedy, VARIABLE)
+    return (error if torch_fails(facts) else warning)(message, remedy, VARIABLE)
 
 
 def _has(folder: str, word: str) -> bool:
@@ -53,27 +53,21 @@ def _has(folder: str, word: str) -> bool:
 
 def _unfit(facts: Facts, folder: str) -> str | None:
     """What is wrong with a compatibility package's libcuda here; None if it may be needed."""
-    release, driver = _release(facts, folder), number(facts.driver.kernel_version or facts.driver.version)
+    named = re.compile(rf"{re.escape(folder)}/libcuda\.so\.(\d{{3,}}\.[\d.]+)")
+    release = next((match[1] for path in facts.libraries.cuda_drivers if (match := named.fullmatch(path))), None)
+    driver = number(facts.driver.kernel_version or facts.driver.version)
     what = f"{folder} has the libcuda of a compatibility package{f' ({release})' if release else ''}"
     if any(consumer(gpu) for gpu in facts.gpus):
         return f"{what}, which consumer GPUs do not support"
     newer = number(release)
     if newer and driver and newer[0] <= driver[0]:
         return f"{what}, which is not newer than the driver ({facts.driver.kernel_version or facts.driver.version})"
-    if _torch_fails(facts):
+    if torch_fails(facts):
         return f"{what}, and torch can use no GPU with it"
     return None
 
 
-def _release(facts: Facts, folder: str) -> str | None:
-    for path in facts.libraries.cuda_drivers:
-        match = re.fullmatch(r"libcuda\.so\.(\d{3,}\.[\d.]+)", path.rpartition("/")[2])
-        if match and path.rpartition("/")[0] == folder:
-            return match[1]
-    return None
-
-
-def _torch_fails(facts: Facts) -> bool:
+def torch_fails(facts: Facts) -> bool:
     """A torch that is built for CUDA can use none of the GPUs, and Fabric Manager is not the reason."""
     waits = cause(facts, "libraries.devices") == "fabric_not_ready" or hidden(facts)
     return facts.libraries.cuda is not None and not facts.libraries.device_count and not waits

@@ -8,19 +8,10 @@ Source: nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetProcessUtilization an
 """
 
 from gputune.checks import Finding
-from gputune.checks._answers import (
-    Findings,
-    Measurements,
-    conditions,
-    counted,
-    judge_gpus,
-    ok,
-    unknown,
-    unmeasured,
-    warning,
-)
+from gputune.checks._answers import Findings, Measurements, conditions, judge_gpus, ok, unknown, unmeasured, warning
 from gputune.facts import Facts, Gpu
 from gputune.facts.busy import is_busy
+from gputune.resources.printable import counted
 
 ANOTHER = "wait, or take another of the GPUs that are yours with CUDA_VISIBLE_DEVICES, and probe again"
 MOMENTARY = True

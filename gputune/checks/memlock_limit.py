@@ -8,10 +8,12 @@ Source: NCCL, Troubleshooting; getrlimit(2), RLIMIT_MEMLOCK.
 """
 
 from gputune.checks._answers import Facts, Findings, Measurements, gib, not_applicable, ok, unread, warning
-from gputune.checks._limits import locked_memory
 from gputune.checks._questions import reason
+from gputune.checks._remedies import on_host, started, typed
 
 LEAST_BYTES = 1 << 30
+SLURMD = "/etc/systemd/system/slurmd.service.d"
+CAPABILITY = "securityContext: {capabilities: {add: [IPC_LOCK]}}"
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
@@ -21,6 +23,24 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     elif reason(facts, "process.locked_bytes"):
         yield unread(facts, "process.locked_bytes", "the limit of locked memory")
     elif limit is not None and limit < LEAST_BYTES:
-        yield warning(f"only {gib(limit)} may be locked, and InfiniBand needs more", locked_memory(facts))
+        yield warning(f"only {gib(limit)} may be locked, and InfiniBand needs more", _remedy(facts))
     else:
         yield ok("any amount of memory may be locked" if limit is None else f"{gib(limit)} may be locked")
+
+
+def _remedy(facts: Facts) -> str:
+    if facts.scheduler.name == "slurm":
+        return typed(
+            f"sudo mkdir -p {SLURMD}",
+            rf"printf '[Service]\nLimitMEMLOCK=infinity\n' | sudo tee {SLURMD}/memlock.conf",
+            "sudo systemctl daemon-reload",
+            "sudo systemctl restart slurmd",
+            where="on the node",
+            root=True,
+            changes_node=True,
+            note="and in slurm.conf PropagateResourceLimitsExcept=MEMLOCK",
+        )
+    if facts.container.kind in (None, "apptainer"):  # which has the limits of the shell that starts it
+        limit = 'echo "$(id -un) - memlock unlimited" | sudo tee /etc/security/limits.d/memlock.conf'
+        return on_host(limit, changes_node=True, note="then log in anew")
+    return started(facts, "--ulimit memlock=-1", CAPABILITY)

@@ -8,9 +8,8 @@ Source: Linux, cgroups, memory controller; /proc/meminfo, MemAvailable.
 """
 
 from gputune.checks._answers import Facts, Finding, Findings, Measurements, below, gib, ok, unread, warning
-from gputune.checks._limits import more
 from gputune.checks._questions import reason
-from gputune.checks._remedies import typed
+from gputune.checks._remedies import more, typed
 
 MOMENTARY = True
 LEAST, PLENTY_BYTES = 0.1, 16 << 30

@@ -55,7 +55,8 @@ def _needed(facts: Facts, measured: Need | None) -> tuple[int, str, str]:
     """The bytes needed, the sentence that says so, and the size to ask for as docker writes it (270m)."""
     if measured:
         mebibytes = measured.shm_bytes // MIB
-        batches = f"{PREFETCH} batches of {_mib(measured.batch_bytes)} MiB in flight"
+        batch = measured.batch_bytes / MIB
+        batches = f"{PREFETCH} batches of {f'{batch:.3g}' if batch < 999.5 else f'{batch:.0f}'} MiB in flight"
         best = f"{counted(measured.workers, 'worker')} x {batches}"
         sentence = f"the best setting for the measured dataset, {best}, needs {mebibytes} MiB"
         return measured.shm_bytes, sentence, f"{mebibytes}m"
@@ -84,11 +85,6 @@ def needed(workers: int, batch_bytes: int) -> int:
 def gibibytes(workers: int) -> int:
     """The /dev/shm to ask for where no dataset was measured: a power of two, about twice what workers need."""
     return 1 << (workers * PREFETCH * BATCH_BYTES * 2 >> 30).bit_length()
-
-
-def _mib(size: int) -> str:
-    mebibytes = size / MIB
-    return f"{mebibytes:.3g}" if mebibytes < 999.5 else f"{mebibytes:.0f}"
 
 
 def _remedy(facts: Facts, amount: str) -> str:

@@ -7,7 +7,6 @@ Source: Slurm, sbatch, --cpus-per-task.
 """
 
 from gputune.checks._answers import Facts, Findings, Measurements, counted, not_applicable, ok, warning
-from gputune.checks._limits import cpus_of_task
 from gputune.checks._remedies import typed
 
 CORE = 2
@@ -23,7 +22,11 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     elif slurm.gpu_count and (slurm.cpus_per_task == 1 or (slurm.cpus_per_task is None and cpus <= CORE)):
         message = f"Slurm granted {granted}, but only one core to each task"
         note = "the node's CPUs divided by its GPUs, for each GPU of a task"
-        remedy = typed(f"#SBATCH --cpus-per-task={cpus_of_task(facts)}", note=note)
+        on_node = max(1, len(facts.pci_gpus or facts.gpus))
+        tasks = 1 if slurm.torchrun else slurm.local_ranks
+        of_task = min(on_node, max(1, slurm.gpu_count // tasks))
+        share = max(2, facts.cpu.logical_count * of_task // on_node)
+        remedy = typed(f"#SBATCH --cpus-per-task={share}", note=note)
         yield warning(message, remedy, "SLURM_CPUS_PER_TASK")
     else:
         yield ok(f"each task may use {counted(cpus, 'CPU')}")

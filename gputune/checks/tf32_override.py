@@ -24,8 +24,11 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
         yield ok("no environment variable overrides TF32")
     if nvidia is not None:
         yield _nvidia(nvidia, facts.precision.flags)
-    if torch is not None:
-        yield _torch(torch)
+    if torch in ("0", "1"):
+        state = "on" if torch == "1" else "off"
+        yield ok(f"{TORCH}={torch} starts torch's matmul flag {state}; the program may still change it", TORCH)
+    elif torch is not None:
+        yield unset(f"{TORCH}={torch} has no effect: torch accepts only 0 and 1", TORCH)
 
 
 def _nvidia(value: str, flags: Flags | None) -> Finding:
@@ -35,18 +38,7 @@ def _nvidia(value: str, flags: Flags | None) -> Finding:
     wanted = value == "1"
     if flags is not None and flags.matmul_tf32 is flags.cudnn_tf32 is wanted:
         return ok(f"{TF32_OVERRIDE}={value} {does}, as torch's flags do", TF32_OVERRIDE)
-    against = _against(flags, wanted)
-    return unset(f"{TF32_OVERRIDE}={value} {does}, whatever torch's flags say ({against})", TF32_OVERRIDE)
-
-
-def _against(flags: Flags | None, wanted: bool) -> str:
     read = {"matmul": flags and flags.matmul_tf32, "cuDNN": flags and flags.cudnn_tf32}
-    other = [name for name, value in read.items() if value is not None and value is not wanted]
-    return f"{' and '.join(other)} {'off' if wanted else 'on'}" if other else "not read"
-
-
-def _torch(value: str) -> Finding:
-    if value not in ("0", "1"):
-        return unset(f"{TORCH}={value} has no effect: torch accepts only 0 and 1", TORCH)
-    state = "on" if value == "1" else "off"
-    return ok(f"{TORCH}={value} starts torch's matmul flag {state}; the program may still change it", TORCH)
+    other = [name for name, flag in read.items() if flag is not None and flag is not wanted]
+    against = f"{' and '.join(other)} {'off' if wanted else 'on'}" if other else "not read"
+    return unset(f"{TF32_OVERRIDE}={value} {does}, whatever torch's flags say ({against})", TF32_OVERRIDE)

@@ -35,10 +35,14 @@ def check(facts: Facts, gpu: Gpu, measurements: Measurements) -> Finding:
         return _slowed(gpu, under_load, "under load")
     if now is not None and _faults(now):
         return _slowed(gpu, now, "at this moment")
-    if under_load is not None:
-        return _only_normal(under_load)
-    unread = not_read(facts, gpu, "clocks_event_reasons", lacking=consumer_or_share)
-    return unread or unmeasured(facts, gpu, measurements)
+    if under_load is None:
+        unread = not_read(facts, gpu, "clocks_event_reasons", lacking=consumer_or_share)
+        return unread or unmeasured(facts, gpu, measurements)
+    if unlisted := under_load & ~sum([SETTING, *FAULTS, *NORMAL]):
+        return unknown(f"slowed down under load for a reason that gputune does not know ({unlisted:#x})")
+    normal = [name for bit, name in NORMAL.items() if under_load & bit]
+    held = f"under load limited only by {', '.join(normal)}, which is normal"
+    return ok(held if normal else "nothing slowed it down under load")
 
 
 def _faults(bits: int) -> list[tuple[str, str]]:
@@ -50,11 +54,3 @@ def _slowed(gpu: Gpu, bits: int, when: str) -> Finding:
     look = f"nvidia-smi -i {address_of(gpu)} -q -d PERFORMANCE,TEMPERATURE,POWER"
     remedy = typed(look, note=f"shows it; {'; '.join(dict.fromkeys(causes))}")
     return warning(f"slowed down {when} by {', '.join(names)}", remedy)
-
-
-def _only_normal(bits: int) -> Finding:
-    if unlisted := bits & ~sum([SETTING, *FAULTS, *NORMAL]):
-        return unknown(f"slowed down under load for a reason that gputune does not know ({unlisted:#x})")
-    normal = [name for bit, name in NORMAL.items() if bits & bit]
-    held = f"under load limited only by {', '.join(normal)}, which is normal"
-    return ok(held if normal else "nothing slowed it down under load")

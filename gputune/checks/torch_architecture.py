@@ -39,9 +39,7 @@ def _judge(facts: Facts, gpu: Gpu) -> Finding:
 
 
 def runs(name: str, capability: tuple[int, int], *, alone: bool = False) -> bool:
-    """Whether a GPU of this compute capability runs code compiled for `name`; one of a Jetson board runs no code of
-    another capability `alone`.
-    """
+    """Whether a GPU of this capability runs code compiled for `name`; on a Jetson board it is `alone` in its kind."""
     match = re.fullmatch(r"(sm|compute)_(\d+)(\d)([af]?)", name)
     if not match:
         return False

@@ -23,11 +23,8 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     elif not has_gpu(facts):
         yield not_applicable("there is no NVIDIA GPU, for which a CUDA build would be needed")
     else:
-        yield error(f"torch {torch} is built without CUDA, so it cannot use the GPU", _remedy(facts))
-
-
-def _remedy(facts: Facts) -> str:
-    """Another build of torch: of the same version the CPU build would count as installed, so it is removed first."""
-    index = torch_index(torch_build(facts)) or " --index-url https://pypi.org/simple"
-    note = "with torchvision and torchaudio, if you use them; other builds: https://pytorch.org/get-started/locally"
-    return typed(f"{pip(facts)} uninstall -y torch", f"{pip(facts)} install torch{index}", note=note)
+        index = torch_index(torch_build(facts)) or " --index-url https://pypi.org/simple"
+        note = "with torchvision and torchaudio, if you use them; other builds: https://pytorch.org/get-started/locally"
+        # The CPU build of the same version would count as installed, so it is removed first.
+        remedy = typed(f"{pip(facts)} uninstall -y torch", f"{pip(facts)} install torch{index}", note=note)
+        yield error(f"torch {torch} is built without CUDA, so it cannot use the GPU", remedy)

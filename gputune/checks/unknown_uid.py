@@ -12,7 +12,6 @@ from gputune.checks._questions import number
 from gputune.checks._remedies import typed
 
 FIXED = (2, 13)
-ALSO = "or start the container with docker run --env USER=user IMAGE"
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:
@@ -26,5 +25,6 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     elif torch is not None and torch >= FIXED:
         yield ok(f"user id {process.uid} has no name, which torch {facts.libraries.torch} does not need")
     else:
-        remedy = typed(f"export USER=uid{process.uid}", note=ALSO)
+        note = "or start the container with docker run --env USER=user IMAGE"
+        remedy = typed(f"export USER=uid{process.uid}", note=note)
         yield warning(f"user id {process.uid} has no name: torch.compile fails, and other libraries may", remedy)

@@ -54,10 +54,7 @@ def watts(milliwatts: Any) -> float:
 
 
 def sequence(value: Any, length: int | None = None) -> Sequence[Any]:
-    """A list or tuple, with exactly `length` items if that is given."""
-    if not isinstance(value, (list, tuple)) or len(value) > _MOST_ITEMS:
-        raise _strange(value)
-    if length is not None and len(value) != length:
+    if not isinstance(value, (list, tuple)) or len(value) > _MOST_ITEMS or length not in (None, len(value)):
         raise _strange(value)
     return value
 

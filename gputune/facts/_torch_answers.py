@@ -73,15 +73,15 @@ def first_line(error: Exception) -> str:
 
 
 def flags(torch: Any) -> Dict[str, Any]:
-    matmul = torch.backends.cuda.matmul
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    # On torch 2.8 and older an assignment creates the attribute on the backends, so hasattr on them proves nothing.
+    new_api = hasattr(torch._C, "_get_fp32_precision_getter")
     return {
-        "matmul_tf32": matmul.fp32_precision == "tf32" if new_api(torch) else matmul.allow_tf32,
-        "cudnn_tf32": torch.backends.cudnn.conv.fp32_precision == "tf32"
-        if new_api(torch)
-        else torch.backends.cudnn.allow_tf32,
-        "cudnn_enabled": torch.backends.cudnn.enabled,
-        "cudnn_benchmark": torch.backends.cudnn.benchmark,
-        "cudnn_deterministic": torch.backends.cudnn.deterministic,
+        "matmul_tf32": matmul.fp32_precision == "tf32" if new_api else matmul.allow_tf32,
+        "cudnn_tf32": cudnn.conv.fp32_precision == "tf32" if new_api else cudnn.allow_tf32,
+        "cudnn_enabled": cudnn.enabled,
+        "cudnn_benchmark": cudnn.benchmark,
+        "cudnn_deterministic": cudnn.deterministic,
         "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
         "anomaly_detection": torch.is_anomaly_enabled(),
     }
@@ -97,7 +97,6 @@ def api_conflict(torch: Any) -> Optional[str]:
 
 
 def compile_needs(torch: Any) -> Dict[str, Any]:
-    """The needs of torch.compile: Triton, a compiler and Python's headers for its launchers, and a cache folder."""
     include = sysconfig.get_paths()["include"]
     return {
         "compiler": compiler("CC", "gcc", "clang"),
@@ -110,13 +109,8 @@ def compile_needs(torch: Any) -> Dict[str, Any]:
 
 
 def compiler(variable: str, *commands: str) -> Optional[str]:
-    """The path of the compiler to run: the one that `variable` names, else the first installed one of `commands`."""
     named = os.environ.get(variable)
-    for command in [named] if named else commands:
-        found = shutil.which(command)
-        if found:
-            return found
-    return None
+    return next(filter(None, map(shutil.which, [named] if named else commands)), None)
 
 
 def cache_folder(torch: Any) -> Optional[str]:
@@ -148,11 +142,6 @@ def version(package: str) -> Optional[str]:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
-
-
-def new_api(torch: Any) -> bool:
-    # On torch 2.8 and older an assignment creates the attribute on the backends, so hasattr on them proves nothing.
-    return hasattr(torch._C, "_get_fp32_precision_getter")
 
 
 def device(torch: Any, index: int) -> Dict[str, Any]:

@@ -10,10 +10,7 @@ from gputune.host import Host, Unreadable
 
 _BUSY = (0, 1, 2, 5, 6, 7)
 """The columns of a line of /proc/stat that count as busy: user, nice, system, irq, softirq, and steal, which other
-guests of the host used. Idle and iowait do not; guest and guest_nice are contained in user and nice.
-
-Source: Linux, proc_stat(5).
-"""
+guests of the host used. Idle and iowait do not; guest and guest_nice are in user and nice (Linux, proc_stat(5))."""
 _STOLEN = (7,)
 LEAST_SECONDS = 0.2
 """The kernel counts in steps of 0.01 s on each CPU, so a shorter interval says nothing."""
@@ -89,8 +86,6 @@ def ticks_of(stat: str, cpus: Collection[int], columns: Collection[int] = _BUSY)
 
 
 def is_busy(cpu: Cpu, others: float, *, on_gpu: bool = False) -> bool:
-    """Whether others leave fewer CPUs than are needed: all of this process's, or for a GPU two, one of them for the
-    backward pass.
-    """
+    """Whether others leave fewer CPUs than needed: the whole budget, or for a GPU two, one for the backward pass."""
     needed = min(CPUS_OF_A_GPU, cpu.budget) if on_gpu else cpu.budget
     return cpu.affinity_count - others < needed - max(SLACK_CPUS, SLACK_SHARE * needed)

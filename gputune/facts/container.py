@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass
 
-from gputune.facts.visible_gpus import common_files, device_files, forbidden_files
+from gputune.facts.visible_gpus import COMMON, device_files, forbidden_files
 from gputune.host import Host
-
-_VARIABLES = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,25 +22,24 @@ class Container:
 
 
 def read(host: Host) -> Container:
-    missing, forbidden = common_files(host)
+    listed = host.names("/dev")
+    missing = tuple(path for path in COMMON if path.rpartition("/")[2] not in listed)
     return Container(
         kind=_kind(host),
         gpu_device_files=device_files(host),
         forbidden_device_files=forbidden_files(host),
-        common_files_missing=tuple(missing),
-        common_files_forbidden=tuple(forbidden),
+        common_files_missing=missing,
+        common_files_forbidden=tuple(path for path in COMMON if path not in missing and host.forbidden(path)),
         infiniband=any(name.startswith("uverbs") for name in host.names("/dev/infiniband")),
     )
 
 
 def _kind(host: Host) -> str | None:
     """The container's kind. No single sign is conclusive, so the more specific ones come first."""
-    if "KUBERNETES_SERVICE_HOST" in host.environ:
-        return "kubernetes"
-    if any(variable in host.environ for variable in _VARIABLES):
-        return "apptainer"
-    if host.exists("/run/.containerenv"):
-        return "podman"
-    if host.exists("/.dockerenv"):
-        return "docker"
-    return host.environ.get("container") or None
+    signs = {
+        "kubernetes": "KUBERNETES_SERVICE_HOST" in host.environ,
+        "apptainer": "APPTAINER_CONTAINER" in host.environ or "SINGULARITY_CONTAINER" in host.environ,
+        "podman": host.exists("/run/.containerenv"),
+        "docker": host.exists("/.dockerenv"),
+    }
+    return next((kind for kind, is_there in signs.items() if is_there), host.environ.get("container") or None)

@@ -18,13 +18,11 @@ class Cpu:
     """CPUs online on the host."""
     physical_count: int | None = None
     affinity_count: int
-    """The number of CPUs that this process may run on."""
     affinity: str | None = None
     """The CPUs that this process may run on, in the kernel's list format: `0-15,64-79`."""
     quota: float | None = None
     """CPU seconds per second that the tightest cgroup allows; None without a quota, or where a gap says why."""
     quota_source: str | None = None
-    """The file that sets the quota."""
     quota_periods: int | None = None
     """Enforcement periods (usually 0.1 s) in which the group ran; None without a quota, or where a gap says why."""
     throttled_periods: int | None = None

@@ -54,7 +54,6 @@ class Health:
     """The lowest of all limits, including those of the board and of the rack's power management."""
     temperature_celsius: int | None = None
     temperature_slowdown_celsius: int | None = None
-    """The temperature from which the hardware slows itself down."""
     pcie_generation: int | None = None
     """The current generation; an idle link falls back to a lower one."""
     pcie_generation_max: int | None = None
@@ -77,12 +76,8 @@ class Health:
     compute_mode: str | None = None
     mig: bool | None = None
     mig_pending: bool | None = None
-    """MIG mode is on after the next reset."""
     processes: int | None = None
-    """The number of compute processes, including MPS clients, without those that are graphics processes too.
-
-    A container may not see processes outside it.
-    """
+    """Compute processes, with MPS clients, that are no graphics processes. A container may not see those outside it."""
     graphics_processes: int | None = None
     """The number of processes with a graphics context: a desktop's, its browser's, or a renderer's."""
     graphics_memory_bytes: int | None = None
@@ -100,7 +95,6 @@ class Health:
     fabric_status: int | None = None
     """NVML's error number for that registration; 0 for success."""
     fabric_troubles: tuple[str, ...] | None = None
-    """The faults in NVML's health mask of the fabric."""
     cpu_affinity: str | None = None
     """The CPUs of the GPU's NUMA node, in the kernel's list format (`0-15,64-79`)."""
 

@@ -2,25 +2,34 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Literal
 
 Kind = Literal["nvswitch", "start_failed", "off_the_bus", "pcie", "machine_check", "memory"]
 Grade = Literal["fatal", "uncorrected", "nonfatal", "corrected", "unknown"]
 
 
-class Error(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class KernelError:
+    """A kind of error that the kernel or NVIDIA's driver has logged, at one place."""
+
     kind: Kind
     where: str | None
-    """A PCI address, or the kernel's name of a CPU or memory controller; None if the line names no place."""
+    """A PCI address, or the kernel's name of a CPU or memory controller; None if the log names no place."""
     grade: Grade
+    """As the log calls it; `unknown` if it does not say whether the hardware corrected it."""
     number: int | None = None
     """An NVSwitch error's number (SXid) in NVIDIA's catalogue."""
+    count: int = 0
+    gpus: tuple[str, ...] = ()
+    """Of a PCIe error, the PCI addresses of the GPUs at that address or behind that bridge."""
+    mended: bool = False
+    """NVIDIA's driver has been loaded anew since, and it was an error of that driver."""
 
 
 @dataclass(slots=True)
 class _Message:
-    error: Error
+    error: KernelError
     times: int = 1
     echo: bool = False
     """It is a second line about an event for which the kernel usually logs another one."""
@@ -83,16 +92,16 @@ def _messages(lines: Iterable[str]) -> Iterator[_Message | None]:
 def _of_driver(line: str, named: str | None, *, its_own: bool) -> Iterator[_Message]:
     if "RmInitAdapter failed" in line or "rm_init_adapter failed" in line:
         where = named if its_own else None
-        yield _Message(Error("start_failed", where, "fatal"), echo="rm_init_adapter" in line)
+        yield _Message(KernelError("start_failed", where, "fatal"), echo="rm_init_adapter" in line)
     elif "fallen off the bus" in line and "NVRM: Xid (" not in line and named:
         # The driver spreads this sentence over three lines, of which the first names the GPU.
-        yield _Message(Error("off_the_bus", named, "fatal"))
+        yield _Message(KernelError("off_the_bus", named, "fatal"))
 
 
 def _of_switch(line: str) -> Iterator[_Message]:
     if match := _SXID.match(line, line.find("SXid (")):
         grade = _SXID_GRADES.get((match[3] or "").lower(), "unknown")
-        yield _Message(Error("nvswitch", match[1].lower(), grade, int(match[2])))
+        yield _Message(KernelError("nvswitch", match[1].lower(), grade, int(match[2])))
 
 
 def _of_link(line: str) -> Iterator[_Message]:
@@ -104,12 +113,12 @@ def _of_link(line: str) -> Iterator[_Message]:
         return
     where, nvidia = words[-1], words[-2].startswith("nvidia")
     if match := _REPORT.match(said):
-        yield _Message(Error("pcie", where, _link_grade(match)), by_nvidia=nvidia)
+        yield _Message(KernelError("pcie", where, _link_grade(match)), by_nvidia=nvidia)
     elif match := _RECEIVED.match(said):
         source = match[3] or where
-        yield _Message(Error("pcie", source, _link_grade(match)), echo=True, by_nvidia=nvidia and source == where)
+        yield _Message(KernelError("pcie", source, _link_grade(match)), echo=True, by_nvidia=nvidia and source == where)
     elif said.removeprefix("AER: ").startswith(_GIVEN_UP):
-        yield _Message(Error("pcie", where, "uncorrected"), echo=True, by_nvidia=nvidia)
+        yield _Message(KernelError("pcie", where, "uncorrected"), echo=True, by_nvidia=nvidia)
 
 
 def _link_grade(match: re.Match[str]) -> Grade:
@@ -121,39 +130,21 @@ def _link_grade(match: re.Match[str]) -> Grade:
 def _of_cpu(line: str) -> Iterator[_Message]:
     if match := _CHECKED.match(line.partition("[Hardware Error]: ")[2]):
         grade: Grade = "uncorrected" if int(match[2], 16) & _UNCORRECTED_BIT else "corrected"
-        yield _Message(Error("machine_check", f"CPU {int(match[1])}", grade))
+        yield _Message(KernelError("machine_check", f"CPU {int(match[1])}", grade))
         return
     called = next((grade for words, grade in _CPU_GRADES.items() if words in line), None)
     if called:
-        yield _Message(Error("machine_check", None, called))
+        yield _Message(KernelError("machine_check", None, called))
 
 
 def _of_memory(line: str) -> Iterator[_Message]:
     if match := _EDAC.match(line, line.find("EDAC MC")):
         grade: Grade = "uncorrected" if match[3] == "UE" else "corrected"
-        yield _Message(Error("memory", match[1], grade), times=int(match[2] or 1))
+        yield _Message(KernelError("memory", match[1], grade), times=int(match[2] or 1))
 
 
 OF_THE_DRIVER = ("nvswitch", "start_failed", "off_the_bus")
 """The kinds of errors that NVIDIA's driver logs; it starts afresh when it is loaded anew."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelError:
-    """A kind of error that the kernel or NVIDIA's driver has logged, at one place."""
-
-    kind: Kind
-    where: str | None
-    """A PCI address, or the kernel's name of a CPU or memory controller; None if the log names no place."""
-    grade: Grade
-    """As the log calls it; `unknown` if it does not say whether the hardware corrected it."""
-    number: int | None = None
-    """An NVSwitch error's number (SXid) in NVIDIA's catalogue."""
-    count: int
-    gpus: tuple[str, ...] = ()
-    """Of a PCIe error, the PCI addresses of the GPUs at that address or behind that bridge."""
-    mended: bool = False
-    """NVIDIA's driver has been loaded anew since, and it was an error of that driver."""
 
 
 @dataclass(slots=True)
@@ -166,7 +157,7 @@ class _Tally:
 
 def read(lines: Iterable[str], gpus_at: Callable[[str], tuple[str, ...]]) -> tuple[KernelError, ...]:
     """The errors in the lines, without other devices' on PCIe; `gpus_at` gives the GPUs at or behind a PCI address."""
-    tallies: dict[Error, _Tally] = {}
+    tallies: dict[KernelError, _Tally] = {}
     nvidia: set[str | None] = set()
     loaded = -1
     for place, message in enumerate(_messages(lines)):
@@ -184,24 +175,24 @@ def read(lines: Iterable[str], gpus_at: Callable[[str], tuple[str, ...]]) -> tup
         tally = tallies[error]
         if gpus or error.kind != "pcie":
             count, mended = max(tally.times, tally.echoes), error.kind in OF_THE_DRIVER and tally.place < loaded
-            errors.append(KernelError(**error._asdict(), count=count, gpus=gpus, mended=mended))
+            errors.append(replace(error, count=count, gpus=gpus, mended=mended))
     return tuple(errors)
 
 
-def _gpus(error: Error, nvidia: set[str | None], gpus_at: Callable[[str], tuple[str, ...]]) -> tuple[str, ...]:
+def _gpus(error: KernelError, nvidia: set[str | None], gpus_at: Callable[[str], tuple[str, ...]]) -> tuple[str, ...]:
     if error.kind != "pcie" or error.where is None:
         return ()
     return gpus_at(error.where) or ((error.where,) if error.where in nvidia else ())
 
 
-def _explained(errors: Collection[Error]) -> list[Error]:
+def _explained(errors: Collection[KernelError]) -> list[KernelError]:
     """The errors without those of which others tell more: where it was, or whether the hardware corrected it."""
     known = {(error.kind, error.where, error.number) for error in errors if error.grade != "unknown"}
     kinds = {
         error.kind for error in errors if error.grade != "unknown" and (error.where or error.kind != "start_failed")
     }
 
-    def told_better(error: Error) -> bool:
+    def told_better(error: KernelError) -> bool:
         if error.kind == "start_failed":
             return error.where is None and "start_failed" in kinds
         if error.kind == "machine_check":

@@ -88,6 +88,9 @@ def read(host: Host, torch: Mapping[str, Any], gaps: Gaps) -> Libraries:
     path_python = host.which("python") or host.which("python3")
     versions: dict[str, Any] = {name: torch.get(name) for name in _VERSIONS}
     loaded = tuple(torch.get("loaded") or ())
+    folders = [folder.rstrip("/") for folder in host.environ.get("LD_LIBRARY_PATH", "").split(":") if folder]
+    on_path = [(f"{folder}/{name}", name) for folder in folders for name in host.names(folder)]
+    copies = [path for path, name in on_path if _LIBRARY.fullmatch(name)]
     return Libraries(
         **versions,
         loaded=loaded,
@@ -97,24 +100,14 @@ def read(host: Host, torch: Mapping[str, Any], gaps: Gaps) -> Libraries:
         device_count=None if devices is None else len(devices),
         torch_threads=torch.get("threads"),
         compile=Compile(**needs, cache_writable=bool(cache) and host.writable(host.nearest(cache))) if needs else None,
-        searched=_searched(host, loaded),
-        cuda_drivers=tuple(path for path in _on_the_path(host) if path.rpartition("/")[2].startswith("libcuda.so")),
+        searched=tuple(path for path in copies if host.real(path) not in loaded),
+        cuda_drivers=tuple(path for path, name in on_path if name.startswith("libcuda.so")),
         torch_folder=torch.get("folder"),
         shadow=next((name for name in ("torch.py", "torch/__init__.py") if host.exists(name)), None),
         own_python=host.own_python,
         path_python=path_python,
         path_torch_folder=gaps.read("libraries.path_torch_folder", lambda: _torch_of(host, path_python)),
     )
-
-
-def _searched(host: Host, loaded: tuple[str, ...]) -> tuple[str, ...]:
-    paths = [path for path in _on_the_path(host) if _LIBRARY.fullmatch(path.rpartition("/")[2])]
-    return tuple(path for path in paths if host.real(path) not in loaded)
-
-
-def _on_the_path(host: Host) -> list[str]:
-    folders = [folder.rstrip("/") for folder in host.environ.get("LD_LIBRARY_PATH", "").split(":") if folder]
-    return [f"{folder}/{name}" for folder in folders for name in host.names(folder)]
 
 
 def _torch_of(host: Host, python: str | None) -> str | None:

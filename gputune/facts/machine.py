@@ -58,10 +58,7 @@ class Facts:
 
     @cached_property
     def gaps_by_name(self) -> Mapping[str, Sequence[Gap]]:
-        """The gaps of each fact (`gpu.3.name`) and of what it is a part of (`gpu.3`).
-
-        A driver that lies about its GPUs leaves ten thousand gaps, which every check would search.
-        """
+        """By each fact (`gpu.3.name`) and its subject (`gpu.3`): a driver that lies leaves thousands of gaps."""
         found: dict[str, list[Gap]] = {}
         for gap in self.gaps:
             for name in (gap.fact, gap.fact.rpartition(".")[0]):
@@ -79,10 +76,7 @@ class Facts:
 def read(
     host: Host, *, gpu_required: bool = False, gpus_expected: int | None = None, variables: Collection[str] = ()
 ) -> Facts:
-    """Read all facts. torch is imported in a child process by `host.python`, never in this process.
-
-    `variables` are environment variables to keep in addition to those of torch and NVIDIA's libraries.
-    """
+    """Read all facts, with torch in a child process. `variables` are kept beside those of torch and NVIDIA."""
     try:
         return _read(host, gpu_required, gpus_expected, variables)
     finally:
@@ -94,14 +88,14 @@ def _read(host: Host, gpu_required: bool, gpus_expected: int | None, variables: 
     before = busy.read(host)
     nvml = NvmlAnswers(host)
     torch = ask_torch(host, gaps, nvml.has_broken)
-    of_driver, devices = nvml.read(), torch.get("devices") or []
+    (of_driver, gpus), devices = nvml.answers, torch.get("devices") or []
     nvml.note_absence(bool(devices))
     gaps.found += nvml.gaps.found
     granted = scheduler.read(host)
     cpus = cpu.read(host, granted, gaps)
     others, stolen = _use_by_others(host, before, gaps)
     return Facts(
-        gpus=gpu.matched(nvml.gpus, devices, gaps),
+        gpus=gpu.matched(gpus, devices, gaps),
         pci_gpus=pci.read(host, gaps),
         driver=of_driver,
         libraries=libraries.read(host, torch, gaps),
@@ -137,15 +131,11 @@ _TELLING = ("version_mismatch", "unknown_error", *BREAKING)
 
 
 class NvmlAnswers:
-    """NVML starts to come up when this is made; `read` waits for it and asks everything, the driver's versions first: a
-    GPU may hang, and nothing is asked after that.
-    """
+    """NVML, which comes up from now on. The driver's versions are asked first: after a GPU that hangs nothing is."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
         self.gaps = Gaps()
-        self.gpus: tuple[Gpu, ...] = ()
-        self.driver: Driver | None = None
         self._absent: Unreadable | None = None
         self._begun: Nvml | None = None
         try:
@@ -153,17 +143,15 @@ class NvmlAnswers:
         except Unreadable as fault:
             self._absent = fault
 
-    def read(self) -> Driver:
-        """Ask NVML, and read what the kernel says of the driver; only the first call does."""
-        if self.driver is None:
-            nvml = self._up()
-            self.driver = driver.read(self._host, nvml, self.gaps)
-            self.gpus = gpu.listed(nvml, self.gaps) if nvml else ()
-        return self.driver
+    @cached_property
+    def answers(self) -> tuple[Driver, tuple[Gpu, ...]]:
+        """NVML's, and what the kernel says of the driver."""
+        nvml = self._up()
+        return driver.read(self._host, nvml, self.gaps), gpu.listed(nvml, self.gaps) if nvml else ()
 
     def has_broken(self) -> bool:
         """Ask NVML, and return whether it hung or crashed."""
-        self.read()
+        _ = self.answers
         causes = [gap.cause for gap in self.gaps.found] + ([self._absent.cause] if self._absent else [])
         return any(cause in BREAKING for cause in causes)
 
@@ -192,10 +180,7 @@ NAMELESS = "this Jetson board"
 
 
 def board_model(host: Host) -> str | None:
-    """The model of a Jetson board, as `NVIDIA Jetson AGX Orin Developer Kit`; None for other machines.
-
-    Its integrated GPU is not on the PCI bus.
-    """
+    """The model of a Jetson board, whose integrated GPU is not on the PCI bus; None for other machines."""
     model = host.read_or_empty("/proc/device-tree/model").strip("\0 \n")
     if _FAMILIES.search(model):
         return model

@@ -18,14 +18,11 @@ class Memory:
     limit_bytes: int | None = None
     """The tightest cgroup limit; None without a limit, or where a gap says why."""
     limit_source: str | None = None
-    """The file that sets that limit."""
     limit_free_bytes: int | None = None
-    """The bytes left below that limit. The file cache counts as free, since the kernel drops it when memory runs out.
-    """
+    """The bytes left below that limit; the file cache counts as free, since the kernel drops it if memory runs out."""
     free_bytes: int | None = None
     """The bytes that the host can give to programs without swapping (MemAvailable)."""
     shm_bytes: int | None = None
-    """The size of /dev/shm."""
     shm_free_bytes: int | None = None
 
 

@@ -21,7 +21,6 @@ _FOLDERS = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folder:
     variable: str
-    """The environment variable that sets the folder."""
     path: str
     writable: bool
     """The folder, or the nearest existing one above it, can be written to."""

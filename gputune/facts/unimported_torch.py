@@ -136,7 +136,7 @@ def _list_of(convert: Converter, most: int) -> Converter:
     return converted
 
 
-def _record(fields: Mapping[str, Converter]) -> Converter:
+def _record(**fields: Converter) -> Converter:
     """A converter of a dictionary to one with these keys; one that is missing counts as None."""
 
     def converted(value: Any) -> dict[str, Any]:
@@ -158,28 +158,17 @@ def _errors(gaps: Any) -> tuple[dict[str, dict[str, Any]], list[str]]:
     return found, strange if gaps is None or isinstance(gaps, dict) else ["gaps"]
 
 
-_DEVICE = _record(
-    {
-        "name": _text,
-        "uuid": _or_none(_text),
-        **dict.fromkeys(("major", "minor", "total_memory", "multi_processor_count"), _whole),
-    }
-)
-_COMPILE = _record(
-    {
-        **dict.fromkeys(("compiler", "compiler_cxx", "include", "cache"), _or_none(path)),
-        "headers": _flag,
-        "triton": _or_none(_text),
-    }
-)
-_ERROR = _record({"type": _text, "name": _or_none(_text), "message": _text})
+_NUMBERS = dict.fromkeys(("major", "minor", "total_memory", "multi_processor_count"), _whole)
+_DEVICE = _record(name=_text, uuid=_or_none(_text), **_NUMBERS)
+_PATHS = dict.fromkeys(("compiler", "compiler_cxx", "include", "cache"), _or_none(path))
+_COMPILE = _record(headers=_flag, triton=_or_none(_text), **_PATHS)
+_ERROR = _record(type=_text, name=_or_none(_text), message=_text)
 _ANSWERS: dict[str, Converter] = {
     **dict.fromkeys(("python", "torch", "cuda", "hip", "api_conflict", "nccl", "cublas", "cublaslt", "pynvml"), _text),
     **dict.fromkeys(("executable", "folder"), path),
     **dict.fromkeys(("threads", "cudnn"), _whole),
     **dict.fromkeys(("arch_list", "bundled", "loaded"), _list_of(path, _MOST_PATHS)),
-    "flags": _record(dict.fromkeys(Flags.__dataclass_fields__, _or_none(_flag))),
+    "flags": _record(**dict.fromkeys(Flags.__dataclass_fields__, _or_none(_flag))),
     "compile": _COMPILE,
     "devices": _list_of(_DEVICE, MOST_DEVICES),
 }
-"""For each answer the converter to its type."""

@@ -61,10 +61,3 @@ def forbidden_files(host: Host) -> tuple[str, ...]:
 def _listed(host: Host) -> list[str]:
     paths = (f"/dev/{name}" for name in host.names("/dev"))
     return [path for path in paths if path == "/dev/dxg" or re.fullmatch(r"/dev/nvidia\d+", path)]
-
-
-def common_files(host: Host) -> tuple[Sequence[str], Sequence[str]]:
-    """The device files shared by all GPUs that do not exist, and those that this process may not open."""
-    listed = host.names("/dev")
-    missing = [path for path in COMMON if path.rpartition("/")[2] not in listed]
-    return missing, [path for path in COMMON if path not in missing and host.forbidden(path)]

@@ -16,17 +16,14 @@ class Xid:
     """A kind of error that the driver has logged about a GPU."""
 
     number: int
-    """The error's number in NVIDIA's catalogue of Xid errors."""
     address: str
     """The GPU's PCI address as the driver logs it: `0000:3b:00`."""
     count: int
     hours_ago: float | None = None
     """Hours since the latest such error; None if the log has no times."""
     recovery: str | None = None
-    """What the driver said last, since or with the latest of them, has to be done with this GPU (Xid 154).
-
-    It is one of `RECOVERY_ACTIONS` or else in the driver's words; None if it said nothing.
-    """
+    """What the driver said last, since or with the latest of them, has to be done with this GPU (Xid 154): one of
+    `RECOVERY_ACTIONS`, or the driver's words; None if it said nothing."""
     nonfatal: bool = False
     """The driver calls all of them Nonfatal, as it does with some NVLink errors."""
     mended: bool = False
@@ -63,10 +60,21 @@ def read(lines: Iterable[str], uptime_hours: float | None) -> tuple[Xid, ...]:
                 actions[address] = place, action
         elif LOADED in line:
             loaded = place
-    return tuple(
-        _xid(number, address, tally, actions.get(address), loaded)
-        for (number, address), tally in sorted(tallies.items(), key=lambda item: item[0])
-    )
+    found = []
+    for (number, address), tally in sorted(tallies.items(), key=lambda item: item[0]):
+        place, action = actions.get(address, (-1, None))
+        recovery = action if place >= tally.line else None
+        xid = Xid(
+            number=number,
+            address=address,
+            count=len(tally.hours),
+            hours_ago=None if tally.hours[-1] is None else round(tally.hours[-1], 1),
+            recovery=recovery,
+            nonfatal=not tally.fatal,
+            mended=recovery == "none" or loaded > tally.line,
+        )
+        found.append(xid)
+    return tuple(found)
 
 
 def _recovery(line: str) -> str | None:
@@ -82,17 +90,3 @@ def _hours_ago(prefix: str, uptime_hours: float | None) -> float | None:
     """A record of /dev/kmsg begins with priority, sequence number, microseconds since boot, flags, and a semicolon."""
     match = re.match(r"\d{1,9},\d{1,18},(\d{1,18}),[^;]*;", prefix)
     return max(0.0, uptime_hours - int(match[1]) / 3.6e9) if match and uptime_hours is not None else None
-
-
-def _xid(number: int, address: str, tally: _Tally, action: tuple[int, str] | None, loaded: int) -> Xid:
-    ago = tally.hours[-1]
-    recovery = action[1] if action and action[0] >= tally.line else None
-    return Xid(
-        number=number,
-        address=address,
-        count=len(tally.hours),
-        hours_ago=None if ago is None else round(ago, 1),
-        recovery=recovery,
-        nonfatal=not tally.fatal,
-        mended=recovery == "none" or loaded > tally.line,
-    )

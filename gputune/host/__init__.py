@@ -74,10 +74,8 @@ class Host(Files):
 
     def nearest(self, path: str) -> str:
         """The folder itself if it exists, else the nearest one above it that does."""
-        path = str(Path(path).absolute())
-        while path.strip("/") and not self.exists(path):
-            path = path.rpartition("/")[0] or "/"
-        return path
+        start = Path(path).absolute()
+        return next((str(folder) for folder in (start, *start.parents) if self.exists(str(folder))), "/")
 
     def names(self, folder: str) -> list[str]:
         """The sorted names in a folder; an empty list if it does not exist or cannot be read."""
@@ -100,7 +98,6 @@ class Host(Files):
             os.close(log)
 
     def which(self, command: str) -> str | None:
-        """The path of the program that a shell would run for a command, given this environment's PATH."""
         return shutil.which(command, path=self.environ.get("PATH", os.defpath))
 
     def user(self) -> tuple[int, str | None, str | None]:
@@ -163,9 +160,8 @@ class Host(Files):
         *,
         meanwhile: Callable[[], bool] = lambda: False,
     ) -> dict[str, Any]:
-        """Run `script` under `python` (by default `self.python`) and return the JSON object that it writes.
+        """Run `script` under `python` (by default `self.python`); return its JSON object. Raises `Unreadable`.
         `meanwhile` is called repeatedly; true means that there is no hope for the answer. The child is killed whole.
-        Raises `Unreadable`.
         """
         environ = {**self.environ, "GPUTUNE_DISABLE": "1"}
         return child.ask([python or self.python, str(script)], environ, deadline_seconds, meanwhile)

@@ -28,13 +28,7 @@ SCARCE = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 """Errors of a machine that can start no process now, whatever the program."""
 
 
-def encoded(message: Any) -> bytes:
-    return json.dumps(message).encode() + b"\n"
-
-
 class JsonLines(Generic[Answer]):
-    """Messages to and from another process."""
-
     longest_line = 1 << 24
     """The most bytes of an answer, several times as many as the largest profile has."""
 
@@ -90,7 +84,6 @@ class JsonLines(Generic[Answer]):
             raise OverflowError(f"more than {self.longest_line} bytes without an end")
 
     def arrived(self) -> Iterator[Answer]:
-        """The answers that have been read already."""
         while b"\n" in self._text:
             yield self._next()
 

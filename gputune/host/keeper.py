@@ -25,7 +25,6 @@ VARIABLE = "GPUTUNE_TEMPORARY"
 NOT_STARTED = "not_started"
 """The key, in the object that is written then, of the number of the error for which the command did not start."""
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
-"""The exit codes that shells use."""
 TRACKERS = (b"multiprocessing.resource_tracker", b"torch_shm_manager")
 """Parts of the command lines of processes that, once their last client is gone, unlink in /dev/shm what it left."""
 TRACKER_SECONDS = 3.0

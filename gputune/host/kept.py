@@ -84,9 +84,7 @@ class Kept:
         return 128 - code if code - 128 in signal.valid_signals() else code
 
     def end(self, patience_seconds: float = PATIENCE_SECONDS) -> None:
-        """Have the command killed with all that it started, and wait for that; from any thread, also again. In a copy
-        of this process by fork nothing is killed.
-        """
+        """Kill the command with all that it started, and wait; from any thread, also again. A copy by fork does not."""
         try:
             lifeline = self._lifeline.pop()
         except IndexError:  # another call does it, or has done it

@@ -27,8 +27,6 @@ class Undone(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The outcome of waiting for a lock."""
-
     held: bool
     """The lock was acquired before the deadline."""
     after_another: bool

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from gputune.host.child import JsonChild, encoded
+from gputune.host.child import JsonChild
 from gputune.host.kept import isolated_python
 from gputune.resources.unreadable import Cause, Unreadable
 
@@ -89,10 +89,7 @@ class ChildNvml:
     def __init__(
         self, environ: Mapping[str, str], deadline_seconds: float = DEADLINE_SECONDS, *, per_call: bool = False
     ) -> None:
-        """Start the process, which has `deadline_seconds` for all answers, or `per_call` for each.
-
-        Raises NvmlAbsent where nvidia-ml-py is not installed, or no process can be started.
-        """
+        """Give it `deadline_seconds` for all answers, or `per_call` for each. Raises NvmlAbsent if it cannot start."""
         if not sys.executable:
             raise NvmlAbsent("NVML is asked by another Python, and this one does not know its own path")
         words = [*isolated_python(), str(_SCRIPT), _folder(), str(os.getpid())]
@@ -154,7 +151,7 @@ class ChildNvml:
             raise Unreadable(f"NVML: not asked, since {self._broken}", "not_asked")
         try:
             with suppress(ConnectionError):  # how it ended shows in the answer
-                self._child.send(encoded(request))
+                self._child.send(json.dumps(request).encode() + b"\n")
             return self._receive(call)
         except Unreadable as fault:
             if fault.cause in BREAKING or request[0] == "handle":
@@ -221,7 +218,6 @@ def _signal(number: int) -> str:
 
 
 def _error_of(kind: str, text: str) -> Unreadable:
-    """The exception for one that the process met, by its type's name and its text."""
     if kind in ("ImportError", "ModuleNotFoundError"):
         return Unreadable(f"nvidia-ml-py is not installed: {text}", "not_installed")
     if kind == "AttributeError":

@@ -68,18 +68,15 @@ class Calls:
         pynvml.nvmlInit()
 
     def system(self, name: str) -> Any:
-        """`nvmlSystemGet<name>()`."""
         return getattr(self._pynvml, f"nvmlSystemGet{name}")()
 
     def count(self) -> int:
         return int(self._pynvml.nvmlDeviceGetCount())
 
     def handle(self, index: int) -> None:
-        """Get the handle of a GPU, for its other calls."""
         self._handles[index] = self._pynvml.nvmlDeviceGetHandleByIndex(index)
 
     def device(self, index: int, name: str, *args: Any) -> Any:
-        """`nvmlDeviceGet<name>(handle of index, *args)`. The handle must have been asked for."""
         function = getattr(self._pynvml, f"nvmlDeviceGet{name}")
         if name == "GpuFabricInfoV":  # fills in a struct that its caller provides
             struct = self._pynvml.c_nvmlGpuFabricInfo_v2_t()
@@ -96,19 +93,11 @@ def plain(value: Any) -> Any:
         value = value.decode(errors="replace")
     if isinstance(value, (list, tuple, ctypes.Array)):
         return [plain(part) for part in value[:_MOST_ITEMS]]
-    fields = _fields(value)
-    if fields is not None:
-        return {name: plain(part) for name, part in fields.items()}
-    return value[:_MOST_ITEMS] if isinstance(value, str) else value
-
-
-def _fields(value: Any) -> dict[str, Any] | None:
-    """The fields of a struct or an object of nvidia-ml-py's, by name; None for any other value."""
-    if type(value).__name__ == "nvmlFriendlyObject":
-        return dict(vars(value))
     if isinstance(value, (ctypes.Structure, ctypes.Union)):
-        return {field[0]: getattr(value, field[0]) for field in value._fields_}
-    return None
+        return {field[0]: plain(getattr(value, field[0])) for field in value._fields_}
+    if type(value).__name__ == "nvmlFriendlyObject":
+        return {name: plain(part) for name, part in vars(value).items()}
+    return value[:_MOST_ITEMS] if isinstance(value, str) else value
 
 
 if __name__ == "__main__":

@@ -15,8 +15,7 @@ from typing import Any
 
 TEXTS = ("message", "reason", "remedy", "subject")
 """The keys of findings, gaps and choices whose text may quote a path, an error or a variable. All others are names and
-values of closed lists, which are compared later.
-"""
+values of closed lists, which are compared later."""
 
 USERS = ("LOGNAME", "USER", "LNAME", "USERNAME", "SUDO_USER", "SLURM_JOB_USER", "PBS_O_LOGNAME", "NB_USER")
 HOSTS = (
@@ -38,7 +37,6 @@ COMMON = frozenset({
     "gputune", "job", "nonexistent", "project", "h100", "h200", "gh200", "b200", "gb200", "a100", "v100", "l40s",
     *(f"gpu{index}" for index in range(16)),
 })  # fmt: skip
-"""Names that many machines share."""
 
 LONGEST_WORD = 5
 """A user's name of up to so many letters and nothing else may be a word of prose or of an option."""
@@ -116,7 +114,6 @@ class Cleaner:
 
 
 def cleaner() -> Cleaner:
-    """A cleaner of what this process writes."""
     return Cleaner(owner(os.environ))
 
 
@@ -125,9 +122,7 @@ def _user(name: str) -> re.Pattern[str]:
 
 
 def _host(name: str) -> re.Pattern[str]:
-    """The name, and a domain behind it: two words and more, since one is a file's kind. A host is called by a word of
-    any length: compute, training.
-    """
+    """The name, and a domain of two words or more: one is a file's kind. Any word may name a host (compute)."""
     return _named(name, is_word=name.isalpha(), more=r"(?:(?:\.[A-Za-z0-9-]{1,63}){2,8}(?![A-Za-z0-9_-]))?+")
 
 

@@ -1,7 +1,6 @@
 """What gputune prints: nothing reaches stdout or stderr but through here, and through `report.tables` where rich draws.
 
-Parts of any text may come from a file, a variable or a device. They are printed so that a terminal shows them, and does
-nothing else.
+What may come from a file, a variable or a device is printed so that a terminal shows it, and does nothing else.
 """
 
 import os
@@ -19,10 +18,8 @@ _NAMES = ("COLUMNS", "LINES", "TERMINAL_WIDTH")
 
 def say(line: str) -> None:
     """Write one line after `gputune: `. A closed or full stderr is ignored: the user's program matters more."""
-    try:
+    with suppress(OSError):
         show(f"gputune: {one_line(line)}", err=True)
-    except OSError:
-        return
 
 
 def show(text: str, *, end: str = "\n", err: bool = False) -> None:

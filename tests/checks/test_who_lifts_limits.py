@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 from recorded import facts_of
 
-from gputune.checks import _limits
+from gputune.checks import _remedies
 
 
 def remedy(kind, file, *, container=None, scheduler=None):
     facts = facts_of("cpu-only")
     facts = replace(facts, container=replace(facts.container, kind=container))
-    return _limits.more(replace(facts, scheduler=replace(facts.scheduler, name=scheduler)), kind, file)
+    return _remedies.more(replace(facts, scheduler=replace(facts.scheduler, name=scheduler)), kind, file)
 
 
 @pytest.mark.parametrize(

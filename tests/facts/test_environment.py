@@ -7,7 +7,7 @@ import pytest
 from recorded import facts_of
 
 from gputune import checks, knobs
-from gputune.facts.environment_names import NAMES
+from gputune.facts.environment import NAMES
 
 KEPT = {
     "CUDA_LAUNCH_BLOCKING": "1",
