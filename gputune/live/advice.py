@@ -74,9 +74,6 @@ class Advice:
     def for_any(self) -> bool:
         return bool(self.general or self.families)
 
-    def tuned_as(self, entry: str) -> bool:
-        return any(program.entry == entry for program in self.programs)
-
     def program(self, models: Sequence[tuple[str, str]], *, trains: bool = True) -> TunedProgram | None:
         """The tuned program whose models are all among these; of several, the one with most models."""
         same = (one for one in self.programs if one.trains == trains)

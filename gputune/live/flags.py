@@ -36,7 +36,6 @@ def set_at_start(name: str, value: Value, measured: str | None) -> Applied:
 
 
 def set_now(name: str, value: Value) -> Applied:
-    """Set one value in this running process."""
     try:
         knob = knobs.load(name)
     except KeyError:
@@ -99,7 +98,7 @@ def _changed(knob: Knob, value: Value, before: Value, when: str) -> Applied:
     try:
         knob.apply(value)
     except ValueError as error:  # how a knob says that another choice of the user's forbids the value
-        return kept(knob, before, str(error))
+        return row_of(knob, "kept-user", "program", str(error), before)
     return after_apply(knob, value, before, knob.current(), when)
 
 
@@ -112,10 +111,7 @@ def left_alone(knob: Knob, value: Value, current: Value, default: Value, ours: V
         return row_of(knob, "applied", source, "already had this value", current)
     if current == ours:
         return None
-    return kept(knob, current, f"the program or its environment had already set {current}")
-
-
-def kept(knob: Knob, current: Value, why: str) -> Applied:
+    why = f"the program or its environment had already set {current}"
     return row_of(knob, "kept-user", "program", why, current)
 
 

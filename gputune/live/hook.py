@@ -25,6 +25,7 @@ REPORT = "GPUTUNE_REPORT"
 
 _injections: list[Injection] = []
 """The one injection of this process, once there is one."""
+reads = flags.reads
 
 
 def run(text: str) -> None:
@@ -93,11 +94,6 @@ def now() -> list[dict[str, Any]]:
     """The rows of all settings as they are now: `changed-later` if the program has set something else since."""
     turned_on = [row for injection in _injections for name, row in injection.rows.items() if name not in flags.rows]
     return [row.plain for row in (*flags.rows_now(), *turned_on)]
-
-
-def reads() -> dict[str, Mapping[str, Any]]:
-    """As `flags.reads`."""
-    return flags.reads()
 
 
 def _report() -> None:

@@ -37,9 +37,9 @@ class Injection(observer.Follower):
     def __init__(self, advice: Advice, set_flag: SetFlag, say: Say) -> None:
         self.advice = advice
         self._trains = all(program.trains for program in advice.programs)
-        self._outcome = Outcome(
-            self._expected(), _too_old() or (Reason.NO_STEP() if self._trains else Reason.FEW_CALLS())
-        )
+        nothing_yet = Reason.NO_STEP() if self._trains else Reason.FEW_CALLS()
+        self._outcome = Outcome(self._expected(), _too_old() or nothing_yet)
+        self.note = self._outcome.replace
         self._set_flag, self._say = set_flag, say
         self._finder = ModelFinder(advice.device)
         self._inference_finder = ModelFinder(advice.device, gradients=False)
@@ -56,10 +56,6 @@ class Injection(observer.Follower):
     def rows(self) -> dict[str, Applied]:
         return self._outcome.rows
 
-    def note(self, row: Applied) -> None:
-        """Remember what became of a setting outside the models."""
-        self._outcome.replace(row)
-
     def start(self) -> None:
         if _too_old():
             return
@@ -70,11 +66,7 @@ class Injection(observer.Follower):
             observer.follow(self, "module_registered")
 
     def _all_values(self) -> list[Values]:
-        return [
-            self.advice.general,
-            *self.advice.families.values(),
-            *(one.settings for one in self.advice.programs),
-        ]
+        return [self.advice.general, *self.advice.families.values(), *(one.settings for one in self.advice.programs)]
 
     def _expected(self) -> list[str]:
         values = [(name, one.get(name)) for one in self._all_values() for name in knobs.in_models()]
@@ -173,14 +165,13 @@ class Injection(observer.Follower):
         tuned = self.advice.program([_key(root.model) for root in roots], trains=trains)
         if tuned is None and not (trains and self.advice.for_any):
             self._outcome.nothing(Reason.OTHER_MODELS())
-            if self.advice.tuned_as(entry()):
+            if entry() in {program.entry for program in self.advice.programs}:
                 self._report(roots, None)
             return
         self._tuned = tuned
         self._done.update(root.model for root in roots)
-        flags = {
-            name: value for name, value in (tuned.settings if tuned else {}).items() if name not in knobs.in_models()
-        }
+        settings = tuned.settings if tuned else {}
+        flags = {name: value for name, value in settings.items() if name not in knobs.in_models()}
         rows = self._switch(Installer(set_flag=self._set_flag), flags, trains)
         for name, value in flags.items():
             as_tuned = rows[name].status == "applied" and value == knobs.load(name).DEFAULT

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from .. import knobs
 from ..knobs import Value
@@ -67,19 +68,11 @@ def _merged(before: Applied, row: Applied) -> Applied:
     reasons = (*first.reasons, *second.reasons)
     models = dict.fromkeys(name for why in reasons if is_one(why, Reason.PUT_IN) for name in why.arguments)
     others = dict.fromkeys(why for why in reasons if not is_one(why, Reason.PUT_IN))
-    return Applied(
-        setting=row.setting,
-        after=first.after,
-        status=first.status,
-        source=first.source,
-        reasons=(*([Reason.PUT_IN(*models)] if models else []), *others),
-    )
+    return replace(first, before=None, reasons=(*([Reason.PUT_IN(*models)] if models else []), *others))
 
 
 def line(rows: Mapping[str, Applied], roots: Sequence[Root], tuned: TunedProgram | None) -> str:
-    """Return a line that says which settings were applied to the program's models, which were not and why, and how this
-    run differs from the one that was tuned.
-    """
+    """What was put into the program's models, what was not and why, and how this run differs from the tuned one."""
     models = ", ".join(dict.fromkeys(f"{root.name} ({root.family})" if root.family else root.name for root in roots))
     put = [_put(row) for row in rows.values() if row.status == "applied"]
     left = [

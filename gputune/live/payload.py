@@ -54,21 +54,15 @@ def parse(text: str) -> Payload:
     data = json.loads(text)
     if not isinstance(data, dict) or not isinstance(data.get("settings"), dict):
         raise ValueError(f"{VARIABLE} is not a JSON object with settings")
-    advice = data.get("advice")
+    advice = None
     try:
-        return Payload(
-            settings=data["settings"],
-            torch=data.get("torch"),
-            advice=_advice(advice) if advice else None,
-        )
+        if data.get("advice"):
+            from .advice import Advice  # which a process with flags alone does not need
+
+            advice = Advice.from_plain(data["advice"])
+        return Payload(settings=data["settings"], torch=data.get("torch"), advice=advice)
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"{VARIABLE} is not understood: {error}") from None
-
-
-def _advice(data: Any) -> Advice:
-    from .advice import Advice  # which a process with flags alone does not need
-
-    return Advice.from_plain(data)
 
 
 def handed_down(environ: Mapping[str, str]) -> Payload:

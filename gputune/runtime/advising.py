@@ -29,17 +29,13 @@ WITHOUT_IMAGES = ("mlp", "recurrent")
 
 def advice(profile: Profile, here: Fingerprint, terms: Terms) -> Advice:
     """Return the values to put into models under these terms; an empty Advice where there are none."""
-    device = "cuda" if profile.fingerprint.gpu else "cpu"
-    loading = _loading(profile, here, terms)
-    programs = _programs(profile, here, terms)
-    if not puts_families(terms):
-        return Advice(device=device, programs=programs, loading=loading, quiet=terms.quiet)
+    for_any = puts_families(terms)
     return Advice(
-        device=device,
-        general=_values(profile.settings, profile.fingerprint, here, terms),
-        families=_families(profile, here, terms),
-        programs=programs,
-        loading=loading,
+        device="cuda" if profile.fingerprint.gpu else "cpu",
+        general=_values(profile.settings, profile.fingerprint, here, terms) if for_any else {},
+        families=_families(profile, here, terms) if for_any else {},
+        programs=_programs(profile, here, terms),
+        loading=_loading(profile, here, terms),
         quiet=terms.quiet,
     )
 
@@ -60,17 +56,14 @@ def _families(profile: Profile, here: Fingerprint, terms: Terms) -> dict[str, Va
     """A setting that was not measured for a kind has its general choice, as in a `Tuning`, where it concerns the kind.
     Kinds for which nothing gains are there too.
     """
-    return {
-        family: _values({**_general(profile, family), **choices}, profile.fingerprint, here, terms)
-        for family, choices in profile.families.items()
-        if family in FAMILIES
-    }
-
-
-def _general(profile: Profile, family: str) -> Mapping[str, Choice]:
-    if family not in WITHOUT_IMAGES:
-        return profile.settings
-    return {name: choice for name, choice in profile.settings.items() if name != "channels_last"}
+    found: dict[str, Values] = {}
+    for family, choices in profile.families.items():
+        general = dict(profile.settings)
+        if family in WITHOUT_IMAGES:
+            general.pop("channels_last", None)
+        if family in FAMILIES:
+            found[family] = _values({**general, **choices}, profile.fingerprint, here, terms)
+    return found
 
 
 def _values(choices: Mapping[str, Choice], there: Fingerprint, here: Fingerprint, terms: Terms) -> Values:
@@ -102,12 +95,12 @@ def _programs(profile: Profile, here: Fingerprint, terms: Terms) -> tuple[TunedP
 
 def _tuned(profile: Profile, program: Program, here: Fingerprint, terms: Terms) -> TunedProgram:
     level = _mixed(terms)
-    there = program.fingerprint
-    values = {
-        name: value for name, value in best(program, terms.numerics).items() if _fits(name, value, there, here, level)
-    }
+    there, chosen = program.fingerprint, best(program, terms.numerics)
+    values = {name: value for name, value in chosen.items() if _fits(name, value, there, here, level)}
     choices = {name: value for name, value in values.items() if name in LOADERS}
-    put_in = {name: value for name, value in values.items() if _is_put_into_models(name)}
+    put_in = {
+        name: value for name, value in values.items() if name in knobs.in_models() or hasattr(knobs.load(name), "apply")
+    }
     measured = {"cpu_budget": there.cpu_budget, "own_dataset": True}
     return TunedProgram(
         entry=program.entry,
@@ -160,10 +153,6 @@ def elsewhere(profile: Profile, here: Fingerprint, terms: Terms) -> dict[str, tu
         if differences := program.fingerprint.differences(here, list(fields)):
             found[program.entry] = tuple(differences)
     return found
-
-
-def _is_put_into_models(name: str) -> bool:
-    return name in knobs.in_models() or hasattr(knobs.load(name), "apply")
 
 
 def best(program: Program, limit: Numerics | None) -> Mapping[str, Value]:

@@ -98,24 +98,21 @@ class Plan:
 def plan(profile: Profile, here: Fingerprint, environ: Mapping[str, str], terms: Terms | None = None) -> Plan:
     """Decide about every setting of the profile. A variable that is already in `environ` is the user's and stays."""
     terms = terms or Terms()
-    chosen = [(knobs.load(name), choice.value) for name, choice in profile.settings.items()]
+    chosen = {knobs.load(name): choice.value for name, choice in profile.settings.items()}
     ours = payload.exported_by_us(environ)
-    rows = [
-        deciding.refused(setting, value, differences(profile, setting, here, terms), environ, terms)
+    rows = {
+        setting: deciding.refused(setting, value, differences(profile, setting, here, terms), environ, terms)
         or deciding.for_command(setting, value, environ, ours, terms)
-        for setting, value in chosen
-    ]
-    decided = [(*choice, row) for choice, row in zip(chosen, rows, strict=True)]
-    done = {setting: value for setting, value, row in decided if row.status == "applied"}
+        for setting, value in chosen.items()
+    }
+    done = {setting: value for setting, value in chosen.items() if rows[setting].status == "applied"}
     there = None if terms.ignore_fingerprint else profile.fingerprint.torch
     off = disabled(environ)
     given, text = _carried(done, there, Advice(device="") if off else advising.advice(profile, here, terms))
     return Plan(
         environ=_variables(done, environ, ours) | ({VARIABLE: terms.numerics} if terms.numerics else {}),
         payload=text,
-        applied=tuple(
-            put_in(setting, deciding.with_override(setting, row, environ), given) for setting, _, row in decided
-        ),
+        applied=tuple(put_in(knob, deciding.with_override(knob, row, environ), given) for knob, row in rows.items()),
         advice=given,
         waiting={} if off else advising.waiting(profile, here, terms),
         tuned_elsewhere={} if off else advising.elsewhere(profile, here, terms),
@@ -145,12 +142,11 @@ def put_in(setting: Knob, row: Applied, advice: Advice) -> Applied:
     if advice.loading is not None and name in advice.loading.choices:
         reasons = ("put into each DataLoader that was given no workers",)
         return replace(row, after=advice.loading.choices[name], status="applied", reasons=reasons)
-    families = [values for values in (advice.general, *advice.families.values()) if name in values]
-    if name not in knobs.in_models() or not families:
+    values = next((one for one in (advice.general, *advice.families.values()) if name in one), None)
+    if values is None:
         return row
-    after = advice.general.get(name, families[0][name])
     reasons = ("put into each model in its first steps, as measured for its kind",)
-    return replace(row, after=after, status="applied", source="profile", reasons=reasons)
+    return replace(row, after=values[name], status="applied", source="profile", reasons=reasons)
 
 
 def child(planned: Plan, environ: Mapping[str, str]) -> dict[str, str]:
@@ -160,7 +156,7 @@ def child(planned: Plan, environ: Mapping[str, str]) -> dict[str, str]:
         whole.pop(name, None)
     if planned.payload:
         whole[payload.VARIABLE] = planned.payload
-        whole["PYTHONPATH"] = _python_path(environ.get("PYTHONPATH", ""))
+        whole["PYTHONPATH"] = python_path(environ.get("PYTHONPATH", ""))
     return whole
 
 
@@ -217,7 +213,7 @@ def _variables(done: Mapping[Knob, Value], environ: Mapping[str, str], ours: Map
     }
 
 
-def _python_path(users: str) -> str:
+def python_path(users: str) -> str:
     """The shim, then the user's own path unchanged. No empty element is added: it would mean the working folder."""
     if not users:
         return SHIM

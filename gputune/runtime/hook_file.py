@@ -9,6 +9,7 @@ Source: Python, module site; PEP 829, by which Python 3.15 deprecates such lines
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -48,18 +49,13 @@ def _held(answer: Mapping[str, Any], python: str) -> tuple[tuple[int, int], str]
 
     A relative folder would be one of the working folder's.
     """
-    match answer:
-        case {"version": [int(major), int(minor)], "folder": str(folder)}:
-            if 0 <= major < 100 and 0 <= minor < 100 and folder.startswith("/") and _is_name(folder):
-                return (major, minor), folder
+    with suppress(UnicodeEncodeError):
+        match answer:
+            case {"version": [int(major), int(minor)], "folder": str(folder)}:
+                is_path = folder.startswith("/") and b"\0" not in os.fsencode(folder)
+                if is_path and 0 <= major < 100 and 0 <= minor < 100:
+                    return (major, minor), folder
     raise Unreadable(f"{python} answered something else than its version and its folder for packages")
-
-
-def _is_name(folder: str) -> bool:
-    try:
-        return b"\0" not in os.fsencode(folder)
-    except UnicodeEncodeError:
-        return False
 
 
 def write(path: Path) -> None:

@@ -14,14 +14,13 @@ from gputune.live import flags, payload, private
 from gputune.live.applied import Applied
 from gputune.profile import Fingerprint, Profile
 from gputune.runtime import advising, deciding
+from gputune.runtime.advising import Values
 from gputune.runtime.deciding import Terms
 from gputune.runtime.environment import differences
 from gputune.runtime.local_fingerprint import local_fingerprint
 
-Choices = dict[str, Value]
 
-
-def apply_now(profile: Profile, terms: Terms) -> tuple[Choices, dict[str, Choices], tuple[Applied, ...]]:
+def apply_now(profile: Profile, terms: Terms) -> tuple[Values, dict[str, Values], tuple[Applied, ...]]:
     """Set what can still be set. Returns the general choices, those by kind of network or sample, and all rows."""
     importlib.import_module("torch")  # first, so that the fingerprint is that of the torch in use
     here = local_fingerprint(Host())
@@ -36,15 +35,12 @@ def apply_now(profile: Profile, terms: Terms) -> tuple[Choices, dict[str, Choice
 
 def inject_now(profile: Profile, terms: Terms) -> None:
     """Put what takes lines of a script into the models of this process, from their first steps on."""
-    given = advising.advice(profile, local_fingerprint(Host()), terms)
-    if given:
+    if given := advising.advice(profile, local_fingerprint(Host()), terms):
         _hook().inject(given.plain)
 
 
 def rows_now() -> dict[str, Applied]:
-    """By name, the rows of what gputune applied in this process or put into its models; `changed-later` where the
-    program has set something else since.
-    """
+    """By name, the rows as they are now of what gputune applied in this process or put into its models."""
     return {row["setting"]: Applied.from_plain(row) for row in _hook().now()}
 
 
@@ -59,7 +55,7 @@ def _row(profile: Profile, setting: Knob, value: Value, here: Fingerprint, terms
     return deciding.with_override(setting, row, os.environ)
 
 
-def _in_code(profile: Profile, choices: Mapping[str, Choice], here: Fingerprint, terms: Terms) -> Choices:
+def _in_code(profile: Profile, choices: Mapping[str, Choice], here: Fingerprint, terms: Terms) -> Values:
     values = {knobs.load(name): choice.value for name, choice in choices.items()}
     return {
         name_of(setting): value

@@ -22,17 +22,9 @@ def launch(command: Sequence[str], environ: Mapping[str, str], strict: bool = Fa
     try:
         execute(command, environ)
     except (OSError, ValueError) as error:
-        failed = _smaller(command, environ, error, strict)
-    sys.exit(not_executed(command, failed))
-
-
-def _smaller(
-    command: Sequence[str], environ: Mapping[str, str], error: OSError | ValueError, strict: bool
-) -> OSError | ValueError:
-    """What stands in the way of the command: the error, or that of its start with the inherited environment."""
-    given = inherited()
-    if getattr(error, "errno", None) != errno.E2BIG or given == environ:
-        return error
+        given = inherited()
+        if getattr(error, "errno", None) != errno.E2BIG or given == environ:
+            sys.exit(not_executed(command, error))
     fault = "with the settings the environment is larger than the kernel takes"
     if strict:
         say(f"{fault}; without --strict the command runs unchanged")
@@ -40,12 +32,11 @@ def _smaller(
     say(f"{fault}; running {command[0]} unchanged")
     try:
         execute(command, given)
-    except (OSError, ValueError) as again:
-        return again
+    except (OSError, ValueError) as error:
+        sys.exit(not_executed(command, error))
 
 
 def disabled(environ: Mapping[str, str]) -> bool:
-    """Whether the user switched gputune off."""
     return environ.get("GPUTUNE_DISABLE") == "1"
 
 
@@ -65,6 +56,5 @@ def starts_ranks(command: Sequence[str]) -> bool:
     """
     words = list(takewhile(lambda word: not word.endswith(".py"), command))
     module = words.index("-m") + 1 if "-m" in words else len(words)
-    return any(PurePath(word).name in LAUNCHERS for word in words[:module]) or not MODULES.isdisjoint(
-        words[module:][:1]
-    )
+    run = words[module : module + 1]
+    return any(PurePath(word).name in LAUNCHERS for word in words[:module]) or not MODULES.isdisjoint(run)

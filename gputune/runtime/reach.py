@@ -48,9 +48,8 @@ def beyond_reach(command: Sequence[str]) -> str | None:
         return None
     if option == "S":
         return f"{name} -S runs no site code at startup, so torch's flags will not be set"
-    return (
-        f"{name} -{option} ignores PYTHONPATH, so torch's flags are set only where gputune install-hook was run for it"
-    )
+    reached = "so torch's flags are set only where gputune install-hook was run for it"
+    return f"{name} -{option} ignores PYTHONPATH, {reached}"
 
 
 def _isolating(words: Sequence[str]) -> str | None:

@@ -17,12 +17,8 @@ from gputune.runtime.deciding import not_set_here
 from gputune.runtime.environment import digest
 from gputune.strict_types import Mismatch, convert
 
-OPERATIONS = {
-    "matmul": "matmul_precision",
-    "conv": "cudnn_tf32",
-    "conv channels_last": "cudnn_tf32",
-    "lstm": "cudnn_tf32",
-}
+_CUDNN = "cudnn_tf32"
+OPERATIONS = {"matmul": "matmul_precision", "conv": _CUDNN, "conv channels_last": _CUDNN, "lstm": _CUDNN}
 """Operation to the setting that is supposed to decide its precision."""
 
 
@@ -64,18 +60,14 @@ def check(answer: Mapping[str, Any]) -> None:
     held: _Answer = convert(_Answer, answer)
     faults = [read["fault"] for read in answer["reads"].values() if "fault" in read]
     for row in (*answer["rows"], *faults):
-        _check_words(row)
+        try:
+            _ = Applied.from_plain(row).why
+        except LookupError:  # a reason with fewer arguments than its sentence has places
+            raise Mismatch(f"{row['setting'][:40]}: a reason without its arguments") from None
     unknown = [name for name in held.reads if name not in knobs.names()]
     unknown += [name for name in held.errors if OPERATIONS.get(name) not in held.reads]
     if unknown:
         raise Mismatch(f"{unknown[0][:40]}: there is no such setting or operation")
-
-
-def _check_words(row: Mapping[str, Any]) -> None:
-    try:
-        _ = Applied.from_plain(row).why
-    except LookupError:  # a reason with fewer arguments than its sentence has places
-        raise Mismatch(f"{row['setting'][:40]}: a reason without its arguments") from None
 
 
 SCRIPT = Path(__file__).with_name("_status_answers.py")
@@ -119,25 +111,22 @@ def ask(host: Host, verify: bool = False) -> Status:
     try:
         check(answer)
     except Mismatch as mismatch:
-        raise MeasureError(
-            f"{host.python} answered something else: {mismatch}", "name a Python with --python"
-        ) from None
+        why = f"{host.python} answered something else: {mismatch}"
+        raise MeasureError(why, "name a Python with --python") from None
     return replace(from_answer(answer, host.environ.get(TF32_OVERRIDE)), digest=digest(host.environ))
 
 
 def from_answer(answer: Mapping[str, Any], override: str | None) -> Status:
     """The status from an answer of `_status_answers.py`."""
     rows = {row["setting"]: Applied.from_plain(row) for row in answer["rows"]}
-    reads: Mapping[str, Mapping[str, Any]] = answer["reads"]
+    reads, errors = answer["reads"], answer.get("errors", {}).items()
     values = {name: row.after for name, row in rows.items()} | {name: read.get("value") for name, read in reads.items()}
     return Status(
         torch=answer["torch"],
         python=answer["python"],
         gpu=answer["gpu"],
         settings=tuple(rows.get(name) or _untouched(name, read) for name, read in reads.items()),
-        verified=tuple(
-            _verified(name, error, values, answer["tf32"]) for name, error in answer.get("errors", {}).items()
-        ),
+        verified=tuple(_verified(name, error, values, answer["tf32"]) for name, error in errors),
         override=override,
     )
 
@@ -151,10 +140,7 @@ def _untouched(name: str, read: Mapping[str, Any]) -> Applied:
 def _verified(operation: str, error: float, values: Mapping[str, Value], has_tf32: bool) -> Verified:
     setting = OPERATIONS[operation]
     promised = values[setting] in ("tf32", True)
+    took_effect = promised == (error >= TF32_ERROR) if has_tf32 else None
     return Verified(
-        operation=operation,
-        setting=setting,
-        value=values[setting],
-        relative_error=error,
-        took_effect=promised == (error >= TF32_ERROR) if has_tf32 else None,
+        operation=operation, setting=setting, value=values[setting], relative_error=error, took_effect=took_effect
     )

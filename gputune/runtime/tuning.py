@@ -36,9 +36,6 @@ class Tuning:
     Until `prepare` has seen the model, and for a model of unknown kind, the profile's general choices apply.
     """
 
-    family: str | None
-    """The kind of network that `prepare` saw: convnet, transformer, recurrent, mlp, or None for any other."""
-
     def __init__(
         self,
         choices: Mapping[str, Value],
@@ -53,7 +50,8 @@ class Tuning:
         self._used: dict[str, Value] = {}
         self._failed: dict[str, str] = {}
         self._load = Load()
-        self.family = None
+        self.family: str | None = None
+        """The kind of network that `prepare` saw: convnet, transformer, recurrent, mlp, or None for any other."""
 
     @property
     def applied(self) -> Rows:
@@ -150,8 +148,7 @@ class Tuning:
 
     def choice(self, name: str) -> Value:
         """The choice for one setting, for the kind of network that `prepare` saw; None where none applies."""
-        own = self._families.get(self.family or "", {})
-        return own[name] if name in own else self._choices.get(name)
+        return {**self._choices, **self._families.get(self.family or "", {})}.get(name)
 
     def _computed(self, dtype: Any) -> str:
         """The name of the precision in which a matmul of `dtype` computes, by default under this tuning's autocast."""

@@ -15,7 +15,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
@@ -59,9 +59,7 @@ def verify_ranks(tuning: Tuning | None, deadline_seconds: float) -> Values:
 
 
 def effective(tuning: Tuning | None = None) -> Values:
-    """Read what determines this process's results: torch's version, its current flags, what overrules them, and what
-    was put into its models.
-    """
+    """Torch's version, its current flags, what overrules them, and what was put into this process's models."""
     import torch
 
     from gputune.runtime.in_process import rows_now
@@ -70,18 +68,14 @@ def effective(tuning: Tuning | None = None) -> Values:
     put_in = {row.setting: row.after for row in rows_now().values() if row.status == "applied"}
     for name, setting in knobs.all_knobs().items():
         if setting.PHASE == "process":
-            values[name] = _current(setting)
+            try:
+                values[name] = setting.current()
+            except Exception as error:  # a getter that raises also distinguishes this rank from others
+                values[name] = type(error).__name__
         elif setting.PHASE == "code" and setting.NUMERICS != "exact":
             own = {name: tuning.choice(name)} if tuning is not None else {}
             values |= {name: put_in[name]} if name in put_in else own
     return values
-
-
-def _current(setting: Any) -> Any:
-    try:
-        return setting.current()
-    except Exception as error:  # a getter that raises also distinguishes this rank from others
-        return type(error).__name__
 
 
 def _place() -> tuple[Any, int, int] | None:
@@ -120,25 +114,19 @@ def _compare(place: tuple[Any, int, int], mine: Values, seconds: float) -> None:
     store.set(f"{prefix}/{rank}", text)
     store.add(alike, 1)
     store.add(f"{prefix}/arrived", 1)
-    if not _until(lambda: store.add(f"{prefix}/arrived", 0) >= ranks, deadline):
-        absent = (other for other in range(ranks) if not store.check([f"{prefix}/{other}"]))
-        missing = list(islice(absent, SHOWN + 1))
-        more = " and more" if missing[SHOWN:] else ""
-        message = f"{_list(missing[:SHOWN])}{more} did not answer within {seconds:g} s"
-        raise RankError(message, "every rank has to call verify_ranks")
+    pause, longest = POLL_SECONDS
+    while store.add(f"{prefix}/arrived", 0) < ranks:
+        if time.monotonic() >= deadline:
+            absent = (other for other in range(ranks) if not store.check([f"{prefix}/{other}"]))
+            missing = list(islice(absent, SHOWN + 1))
+            more = " and more" if missing[SHOWN:] else ""
+            message = f"{_list(missing[:SHOWN])}{more} did not answer within {seconds:g} s"
+            raise RankError(message, "every rank has to call verify_ranks")
+        time.sleep(pause)
+        pause = min(2 * pause, longest)
     if store.add(alike, 0) < ranks:
         by_rank = {other: json.loads(store.get(f"{prefix}/{other}")) for other in range(ranks)}
         raise RankError(difference(by_rank), "give every rank the same profile and environment")
-
-
-def _until(done: Callable[[], bool], deadline: float) -> bool:
-    pause, longest = POLL_SECONDS
-    while not done():
-        if time.monotonic() >= deadline:
-            return False
-        time.sleep(pause)
-        pause = min(2 * pause, longest)
-    return True
 
 
 def difference(by_rank: Mapping[int, Values]) -> str:

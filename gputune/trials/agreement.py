@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from gputune.live.orders import OutputsCompared
 from gputune.profile import Guard
-from gputune.trials.recorded import percent
+from gputune.trials.guard import percent
 
 AGREEING = 0.999
 """The share of the clear rows in which the largest element must be the same."""
@@ -21,10 +21,9 @@ CALLS = 20
 
 def verdict(found: OutputsCompared, limit: float) -> Guard:
     """`limit` is the relative error of an output, in the norm, that the precision explains."""
-    unknown, refused = next(_unknown(found, limit), None), next(_refused(found, limit), None)
-    if refused is not None:
+    if refused := next(_refused(found, limit), None):
         return Guard(verdict="refused", steps=found.calls, reason=refused)
-    if unknown is not None:
+    if unknown := next(_unknown(found, limit), None):
         return Guard(verdict="unknown", steps=found.calls, reason=unknown)
     reason = f"outputs within {percent(found.error)} % of FP32's"
     if found.rows:

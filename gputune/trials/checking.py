@@ -1,6 +1,7 @@
 """The whole starts of the program that check a result: the guard's runs, and the confirmation."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import median
 
 from gputune.live.advice import Advice
@@ -25,30 +26,28 @@ class GuardRuns:
         """`plain` is what those in FP32 have, too: workers, with which a dataset draws other random numbers."""
         self._plain = plain
         self._start, self._steps, self._told = start, steps, told
-        self._fp32: list[Recorded] = []
-        self._chance: Recorded | None = None
 
     def of(self, combination: Combination, advice: Advice) -> Guard:
-        """Run the program in FP32, if that has not been done, and with a combination; return the guard's verdict on the
-        combination. Raises RunFailed where the program itself fails.
-        """
-        if not self._fp32:
-            self._fp32 = [self._recorded(self._plain, shift) for shift in FP32_SHIFTS]
+        """The guard's verdict on a combination. Raises RunFailed where the program itself fails."""
+        fp32 = self._fp32
         tuned = [self._recorded(advice, shift) for shift in TUNED_SHIFTS]
-        found = guard.verdict(self._fp32, tuned, combination.limits)
+        found = guard.verdict(fp32, tuned, combination.limits)
         if found.may_be_chance:
-            found = guard.verdict(self._fp32, tuned, combination.limits, self._by_chance())
+            found = guard.verdict(fp32, tuned, combination.limits, self._by_chance)
         unchecked = dict.fromkeys(why for one in tuned for why in one.unchecked)
         words = [found.why, *(f"the optimizer's step was not compared ({why})" for why in unchecked)]
         return Guard(
             verdict=found.outcome, steps=self._steps, reason="; ".join(words), fp32=found.fp32, tuned=found.tuned
         )
 
+    @cached_property
+    def _fp32(self) -> list[Recorded]:
+        return [self._recorded(self._plain, shift) for shift in FP32_SHIFTS]
+
+    @cached_property
     def _by_chance(self) -> Recorded:
         """FP32 with the first seed, up to the compared iteration, in which dropout draws other numbers."""
-        if self._chance is None:
-            self._chance = self._recorded(self._plain, FP32_SHIFTS[0], steps=self._fp32[0].compared)
-        return self._chance
+        return self._recorded(self._plain, FP32_SHIFTS[0], steps=self._fp32[0].compared)
 
     def _recorded(self, advice: Advice | None, shift: int, *, steps: int | None = None) -> Recorded:
         """One run; with `steps` one of so many, in which dropout draws other numbers."""

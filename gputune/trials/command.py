@@ -16,19 +16,7 @@ from contextlib import suppress
 from gputune.host.child import JsonLines
 from gputune.host.kept import readable
 from gputune.live.advice import Advice
-from gputune.live.orders import (
-    Answer,
-    Assignment,
-    End,
-    Hello,
-    Message,
-    OnlyCalls,
-    Order,
-    Passed,
-    Raised,
-    Role,
-    Trains,
-)
+from gputune.live.orders import Answer, Assignment, End, Hello, Message, OnlyCalls, Order, Passed, Raised, Role, Trains
 from gputune.live.payload import NOTHING, Payload
 from gputune.resources.messages import decode, encode
 from gputune.runtime.launch import starts_ranks
@@ -108,8 +96,7 @@ class RunningCommand:
         self._scratch = start.folder / SCRATCH
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         path = start.folder / "socket"
-        with suppress(FileNotFoundError):
-            path.unlink()
+        path.unlink(missing_ok=True)
         self._listener.bind(str(path))
         self._listener.listen(128)
         assignment = Assignment(
@@ -158,8 +145,7 @@ class RunningCommand:
             failure.when = "before it had taken two training steps, or made ten calls without gradients"
             raise
         except TimeoutError:
-            seconds = f"{self._start.start_seconds:.0f} s"
-            raise RunFailed(how="never stepped", detail=seconds) from None
+            raise RunFailed(how="never stepped", detail=f"{self._start.start_seconds:.0f} s") from None
 
     def ask(self, seconds: float, order: Order[Answer]) -> Answer:
         """Give all ranks an order, and return rank 0's answer. Raises RunFailed, also where a rank takes more than

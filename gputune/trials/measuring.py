@@ -59,7 +59,6 @@ class SearchResult:
     left: dict[str, str]
     """By setting, why it could not be tried."""
     failed: dict[str, str]
-    steps: int
     seconds: float
     conditions: dict[str, float]
     agreed: dict[str, Guard] = field(default_factory=dict)
@@ -98,11 +97,9 @@ class _Session:
     def __init__(self, command: RunningCommand, wanted: Wanted, attempts: Attempts, told: TuneProgress) -> None:
         self._command, self._attempts, self._told = command, attempts, told
         self._candidates, self._facts = dict(wanted.candidates), wanted.facts
-        self._part = MEASURING
         self._compared_calls = wanted.compared_calls
         self.current = DEFAULT
         self.tracing = False
-        self._seen: set[Combination] = set()
         self._device_seconds: dict[Combination, float | None] = {}
         self.budget = Budget(clock=time.monotonic, most=wanted.steps)
         self._workers: int | None = None
@@ -116,7 +113,9 @@ class _Session:
         self._part = MEASURING if found.trains else CALLS
         if not found.trains:
             self._told.is_guarded = False
-        unmet = _unmet_needs(found)
+        met = {"training": found.trains, "inference": not found.trains, "images": found.images}
+        met["attention"] = "transformer" in found.families
+        unmet = {need for need, is_met in met.items() if not is_met}
         unmet_by = {name: unmet.intersection(traits(name).needs) for name in self._candidates}
         self._candidates = {n: v for n, v in self._candidates.items() if not unmet_by[n] & {"training", "inference"}}
         left = dict(self._command.ask(BLOCK_SECONDS, FindObstacles(candidates=self._candidates)).reasons)
@@ -143,17 +142,15 @@ class _Session:
         agreed = {str(arm.combination): self._agreed(arm.combination) for arm, _ in compared}
         self._command.finish()
         return SearchResult(
-            hello=self._command.hello, found=found, arms=arms, tried=search.tried, left=left,
-            failed=self._attempts.failed, steps=self.budget.used, seconds=seconds,
-            conditions=conditions, agreed=agreed, waits=median(seen or [waits]),
+            hello=self._command.hello, found=found, arms=arms, tried=search.tried, left=left, seconds=seconds,
+            failed=self._attempts.failed, conditions=conditions, agreed=agreed, waits=median(seen or [waits]),
         )  # fmt: skip
 
     def _agreed(self, combination: Combination) -> Guard:
         self.current, explained = combination, combination.limits.outputs
         self._told.searching("comparing outputs", str(combination))
-        order = CompareOutputs(
-            values=combination.minus(WORKERS).values, calls=self._compared_calls, explained=explained
-        )
+        values = combination.minus(WORKERS).values
+        order = CompareOutputs(values=values, calls=self._compared_calls, explained=explained)
         return agreement.verdict(self._command.ask(COMPILE_SECONDS, order), explained)
 
     def _loaded(self, search: Search, base: Combination, left: dict[str, str]) -> Combination:
@@ -190,7 +187,7 @@ class _Session:
 
     def _block(self, combination: Combination) -> Block:
         self.current, budget = combination, self.budget
-        first = combination not in self._seen
+        first = combination not in budget.step_seconds
         compiles = first and combination.is_compiled
         workers = combination.workers
         plain = combination.minus(WORKERS)
@@ -208,7 +205,6 @@ class _Session:
         if answer.compiled:
             raise RunFailed(how="recompiled")
         budget.apart += taken if compiles else 0.0
-        self._seen.add(combination)
         self._attempts.worked.add(combination)
         budget.used += steps + settle
         budget.step_seconds[combination] = answer.seconds / steps
@@ -234,9 +230,3 @@ class _Session:
     def _patience(self, steps: int) -> float:
         """The seconds after which a process that makes so many steps, and compiles nothing, is silent for too long."""
         return max(BLOCK_SECONDS, 10 * steps * max(self.budget.step_seconds.values(), default=0.0))
-
-
-def _unmet_needs(found: Found) -> set[str]:
-    trains, attends = found.trains, "transformer" in found.families
-    met = {"training": trains, "inference": not trains, "images": found.images, "attention": attends}
-    return {need for need, is_met in met.items() if not is_met}

@@ -52,9 +52,7 @@ def ranking(measured: SearchResult) -> list[tuple[Tried, Comparison]]:
 
 
 def seeming(measured: SearchResult) -> tuple[Combination, float] | None:
-    """The combination of the last comparison that is fastest, and how much faster than torch's defaults it seems to be,
-    where its rounds leave open whether it gains.
-    """
+    """As `TuneResult.seeming`."""
     default = default_of(measured)
     best = max(measured.arms, key=lambda arm: arm.rate)
     found = best.against(default)

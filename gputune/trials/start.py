@@ -17,7 +17,7 @@ from gputune.host.stderr import one_line, show
 from gputune.live import orders, payload
 from gputune.live.scratch._trackers import variables
 from gputune.profile import places
-from gputune.runtime.environment import SHIM
+from gputune.runtime.environment import python_path
 
 START_SECONDS = 600.0
 """Within this time a program is to take its first step: it may prepare its data before."""
@@ -40,9 +40,12 @@ class Start:
 
 def spawn(start: Start, text: str, assignment: orders.Assignment) -> tuple[subprocess.Popen[bytes], int]:
     """The keeper with the command below it, and our end of the pipe whose closing ends both."""
-    environ = {**_with_temporary_folder(start), payload.VARIABLE: text, payload.TUNE: assignment.text}
-    before = environ.get("PYTHONPATH", "")
-    environ["PYTHONPATH"] = f"{SHIM}{os.pathsep}{before}" if before else SHIM
+    folder, environ = start.folder / TEMPORARY, dict(start.environ)
+    folder.mkdir(exist_ok=True)
+    with suppress(OSError, KeyError):  # inductor's compiled code stays, and the temporary folder is deleted
+        environ.setdefault("TORCHINDUCTOR_CACHE_DIR", f"{tempfile.gettempdir()}/torchinductor_{getpass.getuser()}")
+    environ |= {"TMPDIR": str(folder), payload.VARIABLE: text, payload.TUNE: assignment.text}
+    environ["PYTHONPATH"] = python_path(environ.get("PYTHONPATH", ""))
     if not start.allow_writes:
         environ |= variables(str(start.folder / SCRATCH))
     reader, writer = pipe()
@@ -62,19 +65,8 @@ def spawn(start: Start, text: str, assignment: orders.Assignment) -> tuple[subpr
     return keeper, writer
 
 
-def _with_temporary_folder(start: Start) -> dict[str, str]:
-    """The environment with a temporary folder that is deleted with the run's; inductor's compiled code stays."""
-    folder, environ = start.folder / TEMPORARY, dict(start.environ)
-    folder.mkdir(exist_ok=True)
-    with suppress(OSError, KeyError):
-        environ.setdefault("TORCHINDUCTOR_CACHE_DIR", f"{tempfile.gettempdir()}/torchinductor_{getpass.getuser()}")
-    return {**environ, "TMPDIR": str(folder)}
-
-
 def kill_shells(pids: Sequence[int], keeper: int) -> bool:
-    """Kill the shells between the keeper and these processes, which would go on with their next line; whether there
-    were any.
-    """
+    """Kill the shells above these processes, which would go on with their next line; whether there were any."""
     import psutil
 
     found = False
@@ -96,22 +88,20 @@ END_LINES, END_BYTES = 10, 8192
 
 @contextmanager
 def kept_log(environ: Mapping[str, str], command: Sequence[str]) -> Iterator[IO[bytes]]:
-    """A file for the output of a command. Its end is printed on stderr where the block raises MeasureError."""
-    with _opened(_folder(environ), command) as log:
+    """A file for the output of a command, among the user's profiles, or where there are none among the temporary files.
+    Its end is printed on stderr where the block raises MeasureError.
+    """
+    user_folder = places.user_folder(environ)
+    try:
+        folder = places.create_folder(user_folder / "logs" if user_folder else None)
+    except MeasureError:
+        folder = Path(tempfile.gettempdir())
+    with _opened(folder, command) as log:
         try:
             yield log
         except MeasureError:
             _print_end(Path(log.name))
             raise
-
-
-def _folder(environ: Mapping[str, str]) -> Path:
-    """Among the user's profiles, or where there are none among the temporary files."""
-    folder = places.user_folder(environ)
-    try:
-        return places.create_folder(folder / "logs" if folder else None)
-    except MeasureError:
-        return Path(tempfile.gettempdir())
 
 
 def _opened(folder: Path, command: Sequence[str]) -> IO[bytes]:

@@ -49,12 +49,14 @@ class TuneRequest:
     """Whether checkpoints and trackers are left alone."""
 
 
-Tell = Callable[[Progress], None]
-
 UNGUARDED = Guard(verdict="off", steps=0)
+REMEDIES = {
+    "nodes": "tune it on one node; the result serves on several",
+    "never stepped": "tune a command that trains with an optimizer of torch's, or calls its model without gradients",
+}
 
 
-def tune(request: TuneRequest, log: IO[bytes], *, host: Host, progress: Tell) -> TuneResult:
+def tune(request: TuneRequest, log: IO[bytes], *, host: Host, progress: Callable[[Progress], None]) -> TuneResult:
     """Tune a program. `log` takes its output.
 
     Raises MeasureError where nothing can be measured, since the program does not run or takes no step.
@@ -63,22 +65,13 @@ def tune(request: TuneRequest, log: IO[bytes], *, host: Host, progress: Tell) ->
     told.reading()
     machine = facts.read(host, variables=checks.variables())
     with temporary_folder() as folder:
-        start = Start(
-            command=request.command, environ=request.environ, folder=folder, log=log,
-            allow_writes=request.allow_writes,
-        )  # fmt: skip
+        words, writes = request.command, request.allow_writes
+        start = Start(command=words, environ=request.environ, folder=folder, log=log, allow_writes=writes)
         try:
             return _Tune(request, start, machine, told).run(host)
         except RunFailed as failure:
-            raise MeasureError(f"{' '.join(request.command)}: {failure}", _remedy(failure, log)) from None
-
-
-def _remedy(failure: RunFailed, log: IO[bytes]) -> str:
-    if failure.how == "nodes":
-        return "tune it on one node; the result serves on several"
-    if failure.how == "never stepped":
-        return "tune a command that trains with an optimizer of torch's, or calls its model without gradients"
-    return f"its output is in {log.name}"
+            remedy = REMEDIES.get(failure.how, f"its output is in {log.name}")
+            raise MeasureError(f"{' '.join(words)}: {failure}", remedy) from None
 
 
 class _Tune:
@@ -91,17 +84,10 @@ class _Tune:
     def run(self, host: Host) -> TuneResult:
         """Raises RunFailed."""
         asked = self._request
-        wanted = candidates(
-            self._machine, self._kind, level=asked.level, only=asked.only, profile=asked.profile
-        )  # fmt: skip
-        measured = measure(
-            self._start,
-            Wanted(
-                candidates=wanted, facts=self._machine, steps=asked.steps,
-                compared_calls=min(asked.guard_steps or 0, agreement.CALLS),
-            ),
-            host=host, told=self._told,
-        )  # fmt: skip
+        able = candidates(self._machine, self._kind, level=asked.level, only=asked.only, profile=asked.profile)
+        calls = min(asked.guard_steps or 0, agreement.CALLS)
+        wanted = Wanted(candidates=able, facts=self._machine, steps=asked.steps, compared_calls=calls)
+        measured = measure(self._start, wanted, host=host, told=self._told)
         self._start = replace(self._start, trains=measured.found.trains)
         if busy := self._too_busy(measured):
             return replace(tuned(measured, None, self._machine, self._device, UNGUARDED), disturbed=busy)
@@ -109,7 +95,10 @@ class _Tune:
         arms = [arm for arm in measured.arms if str(arm.combination) not in self._refused]
         result = tuned(replace(measured, arms=arms), accepted, self._machine, self._device, guard)
         result = replace(result, refused=self._refused)
-        return result if accepted is None else self._confirmed(measured, result)
+        if accepted is None:
+            return result
+        whole = confirm(self._start, self._advice(measured, result.combination), self._told)
+        return replace(result, program=replace(result.program, confirmation=whole))
 
     def _guarded(
         self, measured: SearchResult, ranked: list[tuple[Tried, Comparison]]
@@ -132,16 +121,11 @@ class _Tune:
             self._refused[str(combination)] = guard.reason
         return None, guard
 
-    def _confirmed(self, measured: SearchResult, result: TuneResult) -> TuneResult:
-        whole = confirm(self._start, self._advice(measured, result.combination), self._told)
-        return replace(result, program=replace(result.program, confirmation=whole))
-
     def _too_busy(self, measured: SearchResult) -> str:
         """Who used the machine, where only what lies far apart could be told, and nothing does."""
         others, cpu = measured.conditions.get("other_cpus", 0.0), self._machine.cpu
-        if not is_busy(cpu, others, on_gpu=self._kind == "cuda"):
-            return ""
-        if any(found.low >= BY_FAR for _, found in ranking(measured)):
+        is_clear = any(found.low >= BY_FAR for _, found in ranking(measured))
+        if is_clear or not is_busy(cpu, others, on_gpu=self._kind == "cuda"):
             return ""
         return f"others used {others:.2g} of {cpu.affinity_count} CPUs"
 

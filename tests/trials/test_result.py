@@ -27,7 +27,7 @@ def arm(rates: Sequence[float], peak: int | None = None, **values: Any) -> Tried
 
 def measured(*arms: Tried) -> SearchResult:
     return SearchResult(
-        hello=HELLO, found=FOUND, arms=list(arms), tried=list(arms), left={}, failed={}, steps=100, seconds=5.0,
+        hello=HELLO, found=FOUND, arms=list(arms), tried=list(arms), left={}, failed={}, seconds=5.0,
         conditions={},
     )  # fmt: skip
 
