@@ -108,7 +108,9 @@ def pip(facts: Facts) -> str:
 
 
 def torch_build(facts: Facts, *, keep: bool = True) -> str | None:
-    """The CUDA version of the torch to install: the present one's, if it is to `keep`, or else the newest that fits."""
+    """The CUDA version of the torch to install: the present one's if it is to `keep`, or else the newest that fits; None
+    if none fits.
+    """
     own, driver = number(facts.libraries.cuda), number(facts.driver.cuda)
     if keep and own:
         same = [build for build in BUILDS if build.startswith(f"{own[0]}.") and (number(build) or own) <= own]

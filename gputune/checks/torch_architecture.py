@@ -39,7 +39,9 @@ def _judge(facts: Facts, gpu: Gpu) -> Finding:
 
 
 def runs(name: str, capability: tuple[int, int], *, alone: bool = False) -> bool:
-    """Whether a GPU of this capability runs code compiled for `name`; on a Jetson board it is `alone` in its kind."""
+    """Whether a GPU of this capability runs code compiled for `name`. If it is `alone`, as a Jetson board's, it runs no
+    binary code of another capability.
+    """
     match = re.fullmatch(r"(sm|compute)_(\d+)(\d)([af]?)", name)
     if not match:
         return False
