@@ -108,8 +108,8 @@ def pip(facts: Facts) -> str:
 
 
 def torch_build(facts: Facts, *, keep: bool = True) -> str | None:
-    """The CUDA version of the torch to install: the present one's if it is to `keep`, or else the newest that fits; None
-    if none fits.
+    """The CUDA version of the torch to install: the present one's if it is to `keep`, else the newest that fits, if any
+    does.
     """
     own, driver = number(facts.libraries.cuda), number(facts.driver.cuda)
     if keep and own:
