@@ -14,7 +14,7 @@ from typing import Protocol
 
 
 class Plugin(Protocol):
-    """A check or a bench. The docstring is what `gputune explain NAME` prints."""
+    """A module of a package of plug-ins. The docstring is what `gputune explain NAME` prints."""
 
     __name__: str
     __doc__: str | None

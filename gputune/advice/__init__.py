@@ -59,5 +59,4 @@ def recommend(name: str, facts: Facts, measurements: Measurements) -> Choice:
         choice: Choice = own.recommend(facts, measurements)
         return choice
     knob = knobs.load(name)
-    tried = "; gputune tune tries it on a program's own steps" if hasattr(knob, "STAGE") else ""
-    return Choice(value=knob.DEFAULT, reason=f"torch's default: no bench measures it{tried}")
+    return Choice(value=knob.DEFAULT, reason=getattr(knob, "UNMEASURED", "torch's default: no bench measures it"))

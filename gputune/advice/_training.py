@@ -11,10 +11,13 @@ lines in the script: the fastest of it must gain 10 % over the fastest without, 
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from gputune.advice import Choice, Comparison, Measurement, Measurements
 from gputune.advice._evidence import beats, compared, decide, missing, pooled, select, unmeasured
 from gputune.advice._training_rows import BENCH, Steps, families, precision_of, refusals, steps, without_options
+from gputune.measurement import LEAST_GAIN
+from gputune.search.choice import plainest, plainness
 from gputune.search.combination import Combination
 
 WORTH_MIXED = 1.10
@@ -25,15 +28,13 @@ MOST_MEMORY = 1.25
 
 
 def best_of(rows: Steps) -> Combination | None:
-    from ..search.choice import plainest, plainness  # nothing that the shim loads may import it
-
     if not rows:
         return None
 
     def speed(one: Combination) -> float:
         return rows[one].median
 
-    default = min(rows, key=plainness)
+    default = min(rows, key=_order)
     gaining = [one for one in rows if one == default or beats(rows[one], rows[default])]
     exact = [one for one in gaining if one.level != "mixed"]
     fastest = max(gaining, key=speed)
@@ -42,7 +43,15 @@ def best_of(rows: Steps) -> Combination | None:
         if gain is None or gain.verdict != "gain" or gain.ratio <= WORTH_MIXED:
             fastest = max(exact, key=speed)
     others = [one for one in gaining if (one in exact) == (fastest in exact)]
-    return plainest(fastest, others, lambda one: beats(rows[fastest], rows[one]))
+    return plainest(fastest, others, lambda one: beats(rows[fastest], rows[one]), _order)
+
+
+def _order(combination: Combination) -> tuple[Any, ...]:
+    """A sort key, the plainest first. No two combinations are equal, so neither noise nor the order of rows decides:
+    float16, which needs a loss scaler, comes last, and what `flags` names earlier comes later.
+    """
+    flags = ("compile", "fused_optimizer", "cudnn_benchmark", "channels_last")
+    return (*plainness(combination), precision_of(combination) == "float16", *(name in combination for name in flags))
 
 
 def allowed(measurements: Measurements, network: str) -> dict[Combination, Measurement]:
@@ -74,8 +83,6 @@ def has_fused_like_all(measurements: Measurements, network: str) -> bool:
     """Whether a network has the fused optimizer although its own steps do not certainly gain by it: where those of all
     together do, unless its own are certainly slower, or by `LEAST_GAIN`. Else what lies close to 1 would come and go.
     """
-    from gputune.measurement import LEAST_GAIN  # slow to import, and the shim imports this file
-
     rows = options(measurements, network)
     chosen = best_of(rows)
     if chosen is None or "fused_optimizer" in chosen:

@@ -7,12 +7,12 @@ than two steps.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from statistics import stdev
 
 from gputune.advice import Measurement, Measurements
 from gputune.advice._evidence import Row, select
 from gputune.knobs import Value
-from gputune.search.combination import Combination
+from gputune.search.combination import DEFAULT, Combination
 
 BENCH = "training_step"
 FAMILIES = ("mlp", "convnet", "transformer", "recurrent")
@@ -36,12 +36,11 @@ MOST_SKIPPED = 2
 
 def combination_of(params: Mapping[str, object]) -> Combination | None:
     """The settings of a row of training steps; None if it has a precision that this version does not know. Rows of
-    gputune 0.5 and before name the precision, and have other names of two settings.
+    gputune 0.4 and before name the precision, and have other names of two settings.
     """
-    from ..search.combination import DEFAULT
-
     flags = {name: True for name in FLAGS if params.get(name, params.get(OLDER_NAMES.get(name, name)))}
     own = {name: params[name] for name in ("matmul_precision", "amp_dtype") if name in params}
+    own = {**TF32, **own} if "amp_dtype" in own else own  # which a device without TF32 need not say
     named = PRECISIONS.get(str(params["precision"])) if "precision" in params else own
     known = next((one for one in PRECISIONS.values() if one == named), None)
     return None if known is None else DEFAULT.with_all({**known, **flags})
@@ -74,7 +73,7 @@ class FinalLoss(Row):
     diverged: bool = False
 
 
-Steps: TypeAlias = "Mapping[Combination, Measurement]"
+Steps = Mapping[Combination, Measurement]
 Training = tuple[FinalLoss, float]
 """A training of the accuracy guard, and its final loss."""
 
@@ -115,8 +114,6 @@ def _broken(run: FinalLoss) -> str | None:
 def _differing(loss: float, exact: Sequence[Training]) -> str | None:
     if not _comparable(exact):
         return None
-    from statistics import stdev  # slow to import, and the shim imports this file
-
     reference, scatter = next(loss for run, loss in exact if run.seed == 0), stdev(loss for _, loss in exact)
     if abs(loss - reference) > 2 * scatter:
         return f"its final loss was {loss:.4g} instead of FP32's {reference:.4g}, whose seeds scatter by {scatter:.2g}"

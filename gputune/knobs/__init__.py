@@ -4,7 +4,8 @@ A knob's file has
 
 - a docstring: the setting, why it matters, and the source (`gputune explain NAME` prints it);
 - `VALUE`: the type of its value, against which profiles are validated and from which the JSON Schema is derived;
-  `DEFAULT`, torch's own value; and `LIMITS`, if it is a number, the least and the most that a profile may hold;
+  `DEFAULT`, torch's own value; `LIMITS`, if it is a number, the least and the most that a profile may hold; and
+  `UNMEASURED`, the reason for the default if no bench measures it;
 - `PHASE`: `launch` (environment variables, before the process starts), `process` (torch's flags, after `import torch`)
   or `code` (a line of the user's script, or turned on in a running program's models);
 - `NUMERICS`: its effect on results: `exact` (bit for bit the same, although a dataset that draws random numbers draws
@@ -113,7 +114,9 @@ def load(name: str) -> Knob:
         raise KeyError(name)
     try:
         return cast(Knob, importlib.import_module(f"{__name__}.{name}"))
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as error:
+        if error.name != f"{__name__}.{name}":
+            raise
         raise KeyError(name) from None
 
 

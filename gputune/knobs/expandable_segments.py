@@ -17,6 +17,7 @@ from . import Numerics, Phase
 
 VALUE = bool
 DEFAULT = False
+UNMEASURED = "torch's default; it saves memory where sizes vary, not time, and is not measured"
 PHASE: Phase = "launch"
 NUMERICS: Numerics = "exact"
 DEPENDS = ("device",)

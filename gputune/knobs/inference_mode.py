@@ -15,6 +15,7 @@ from ._outputs import usual
 
 VALUE = bool
 DEFAULT = False
+UNMEASURED = "it concerns programs that train nothing, and is tried on their own calls: gputune tune"
 PHASE: Phase = "code"
 USE = "with torch.inference_mode(): ..."
 NUMERICS: Numerics = "exact"

@@ -22,9 +22,10 @@ def set_at_start(name: str, value: Value, measured: str | None) -> Applied:
     torch that the value was measured with, if it depends on that.
     """
     try:
-        knob, torch = knobs.load(name), str(sys.modules["torch"].__version__)
+        knob = knobs.load(name)
     except KeyError:
         return _unknown(name)
+    torch = str(sys.modules["torch"].__version__)
     if measured not in (None, torch) and "torch" in knob.DEPENDS:
         return _remembered(skipped(knob, f"measured with torch {measured}, but this is torch {torch}"))
     if knob.PHASE != "launch":

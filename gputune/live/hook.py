@@ -38,7 +38,8 @@ def run(text: str) -> None:
                 say(f"{name} was not applied: {row.why}")
         if carried.advice:
             _inject(carried.advice)
-        _begin_if_tuned()
+        if carried.is_tuned:
+            _begin()
     except Exception as error:
         say(f"settings were not applied: {type(error).__name__}: {error}")
         return
@@ -76,15 +77,12 @@ def _inject(advice: Advice) -> None:
     loader.follow_loaders(advice, Files(), injection.note)
 
 
-def _begin_if_tuned() -> None:
+def _begin() -> None:
     """Begin a run of a program that is being tuned, or end: it must not write where it should not."""
-    assignment = os.environ.get(payload.TUNE)
-    if assignment is None:
-        return
     from .tuning import run
 
     try:
-        run.start(assignment)
+        run.start(os.environ[payload.TUNE])
     except Exception as error:
         say(f"this run could not be begun: {type(error).__name__}: {error}")
         os._exit(1)

@@ -93,6 +93,8 @@ class Installer:
             self._before.setdefault(name, row.before)
             return row
         roots, put = self._able.get(name, []), value
+        if not roots:
+            return left(name, Reason.NO_MODEL())
         try:
             for root in roots:
                 put = self._turn_on_in(root, name, value)

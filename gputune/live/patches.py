@@ -31,7 +31,9 @@ def together(undoing: Sequence[Undo]) -> Undo:
 
 
 def _noted(holder: Any, name: str, note: Function) -> Undo:
-    """Have `note` called before a function, with what that gets."""
+    """Have `note` called before a function, with what that gets, if this torch has the function."""
+    if name not in vars(holder or object):
+        return lambda: None
     original = getattr(holder, name)
 
     @functools.wraps(original)
@@ -158,13 +160,15 @@ def feature_used(used: Callable[[Feature, str | None], None]) -> Undo:
         if getattr(context, "_enabled", True):
             used("autocast", getattr(context, "device", None))
 
-    undoing = [_noted(torch.autocast, "__enter__", entered)]
-    if kind := getattr(checkpoint, "_CachingTorchDispatchMode", None):
-        undoing.append(_noted(kind, "__init__", lambda *_, **__: used("selective checkpointing", None)))
-    undoing.append(
-        _noted(checkpoint.CheckpointFunction, "forward", lambda *_, **__: used("reentrant checkpointing", None))
+    selective = getattr(checkpoint, "_CachingTorchDispatchMode", None)
+    reentrant = getattr(checkpoint, "CheckpointFunction", None)
+    return together(
+        [
+            _noted(torch.autocast, "__enter__", entered),
+            _noted(selective, "__init__", lambda *_, **__: used("selective checkpointing", None)),
+            _noted(reentrant, "forward", lambda *_, **__: used("reentrant checkpointing", None)),
+        ]
     )
-    return together(undoing)
 
 
 def dropout(draws: Callable[[], bool]) -> Undo:

@@ -17,8 +17,6 @@ VARIABLE = "GPUTUNE_APPLY"
 TUNE = "GPUTUNE_TUNE"
 """The variable with the assignment of a run of a program that is being tuned (`orders.Assignment`)."""
 MOST_BYTES = 16384
-NOTHING = '{"settings":{}}'
-"""The text with which the shim looks further and sets nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,14 +27,17 @@ class Payload:
     """The version of torch that was measured, where a value depends on it."""
     advice: Advice | None = None
     """The settings put into models."""
+    is_tuned: bool = False
+    """Whether the process belongs to a program that is being tuned, and obeys the assignment in `TUNE`."""
 
     @property
     def text(self) -> str:
         """Canonical JSON; empty where there is nothing to do."""
-        if not self.settings and not self.advice:
+        if not self.settings and not self.advice and not self.is_tuned:
             return ""
         more: dict[str, Any] = {"torch": self.torch} if self.torch else {}
         more |= {"advice": self.advice.plain} if self.advice else {}
+        more |= {"is_tuned": True} if self.is_tuned else {}
         return json.dumps({"settings": dict(self.settings), **more}, sort_keys=True, separators=(",", ":"))
 
 
@@ -60,7 +61,8 @@ def parse(text: str) -> Payload:
             from .advice import Advice  # which a process with flags alone does not need
 
             advice = Advice.from_plain(data["advice"])
-        return Payload(settings=data["settings"], torch=data.get("torch"), advice=advice)
+        is_tuned = data.get("is_tuned") is True
+        return Payload(settings=data["settings"], torch=data.get("torch"), advice=advice, is_tuned=is_tuned)
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"{VARIABLE} is not understood: {error}") from None
 

@@ -28,7 +28,7 @@ from gputune.advice._evidence import never
 from gputune.checks.throttling import FAULTS
 from gputune.facts import Facts
 from gputune.facts.busy import is_busy
-from gputune.knobs import Value, load
+from gputune.knobs import Value
 from gputune.measurement import BY_FAR, LEAST_GAIN, Comparison, Measurement
 from gputune.profile.document import Fingerprint, Profile
 from gputune.version import __version__
@@ -143,7 +143,7 @@ class _Speeds:
     ) -> None:
         name, family = place
         self._rows, self._family, self._choice = (facts, measurements), family, choice
-        self._default, self._advice = load(name).DEFAULT, advice.of(name)
+        self._default, self._advice = advice.recommend(name, facts, ()).value, advice.of(name)
         self._has_gains = hasattr(self._advice, "gain_of")
 
     def shown(self, value: Value) -> tuple[float | None, tuple[float, float] | None]:
@@ -184,7 +184,8 @@ def _believed(facts: Facts, measurements: Sequence[Measurement], name: str, choi
     if why is None or _lies_far_apart(facts, measurements, name, choice, bench):
         return choice
     reason = f"not trusted, since {why} while {bench} measured: {choice.reason}"
-    return replace(choice, value=load(name).DEFAULT, reason=reason, provisional=True)
+    value = advice.recommend(name, facts, ()).value  # torch's default, but for a limit on threads
+    return replace(choice, value=value, reason=reason, provisional=True)
 
 
 def _lies_far_apart(facts: Facts, measurements: Sequence[Measurement], name: str, choice: Choice, bench: str) -> bool:

@@ -152,8 +152,7 @@ def put_in(setting: Knob, row: Applied, advice: Advice) -> Applied:
 def child(planned: Plan, environ: Mapping[str, str]) -> dict[str, str]:
     """The command's whole environment: `environ`, the additions, the payload, and the shim first on PYTHONPATH."""
     whole = {**environ, **planned.environ}
-    for name in (payload.VARIABLE, payload.TUNE):  # of an enclosing apply, whose profile this one replaces
-        whole.pop(name, None)
+    whole.pop(payload.VARIABLE, None)  # of an enclosing apply, whose profile this one replaces
     if planned.payload:
         whole[payload.VARIABLE] = planned.payload
         whole["PYTHONPATH"] = python_path(environ.get("PYTHONPATH", ""))

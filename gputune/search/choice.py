@@ -7,6 +7,7 @@ worth it.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
+from typing import Any
 
 from gputune.knobs import LEVELS, Numerics
 from gputune.measurement import LEAST_GAIN, Comparison, median_interval
@@ -103,11 +104,17 @@ def choice(arms: Sequence[Tried], memory: int | None, *, must_be_certain: bool =
 
 
 def plainest(
-    fastest: Combination, others: Iterable[Combination], is_worth_it: Callable[[Combination], bool]
+    fastest: Combination,
+    others: Iterable[Combination],
+    is_worth_it: Callable[[Combination], bool],
+    order: Callable[[Combination], tuple[Any, ...]] | None = None,
 ) -> Combination:
-    """The plainest combination over which the fastest is not worth its price; of equally plain ones the first."""
-    as_good = [one for one in others if plainness(one) < plainness(fastest) and not is_worth_it(one)]
-    return min(as_good, key=plainness, default=fastest)
+    """The plainest combination over which the fastest is not worth its price; of equally plain ones the first. The
+    `order` begins with the plainness.
+    """
+    key = order or plainness
+    as_good = [one for one in others if key(one) < key(fastest) and not is_worth_it(one)]
+    return min(as_good, key=key, default=fastest)
 
 
 def plainness(combination: Combination) -> tuple[int, int, bool]:

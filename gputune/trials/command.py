@@ -17,7 +17,7 @@ from gputune.host.child import JsonLines
 from gputune.host.kept import readable
 from gputune.live.advice import Advice
 from gputune.live.orders import Answer, Assignment, End, Hello, Message, OnlyCalls, Order, Passed, Raised, Role, Trains
-from gputune.live.payload import NOTHING, Payload
+from gputune.live.payload import Payload
 from gputune.resources.messages import decode, encode
 from gputune.runtime.launch import starts_ranks
 from gputune.strict_types import convert
@@ -107,7 +107,7 @@ class RunningCommand:
             trains=start.trains,
             other_numbers=other_numbers,
         )
-        self._keeper, self._lifeline = spawn(start, Payload(advice=advice).text or NOTHING, assignment)
+        self._keeper, self._lifeline = spawn(start, Payload(advice=advice, is_tuned=True).text, assignment)
 
     def __enter__(self) -> RunningCommand:
         return self

@@ -9,6 +9,7 @@ from recorded import facts_of
 from trees import CGROUP
 
 from gputune.advice.omp_threads import recommend
+from gputune.probing import recommending
 
 HOST = facts_of("cpu-only")
 
@@ -146,3 +147,9 @@ def test_what_others_will_use_is_idle_while_one_process_measures(environ: dict[s
 def test_no_count_above_the_budget_is_a_value() -> None:
     assert recommend(limited(quota="250000 100000"), measured(16, t16=1.0, t8=5.0, t2=0.5)).value is None
     assert recommend(limited(LOCAL_WORLD_SIZE="4"), measured(16, t16=1.0, t8=5.0, t4=0.5)).value == 4
+
+
+def test_a_limit_holds_beside_others_too() -> None:
+    rows = [replace(one, conditions={"other_cpus": 60.0}) for one in measured(64, t64=1.0, t8=3.0, t4=2.0)]
+    choice = recommending.choices(limited(quota="800000 100000", cpus=64), rows)["omp_threads"]
+    assert (choice.value, choice.provisional) == (8, True)

@@ -59,6 +59,17 @@ class TestTheRule:
     def test_the_plainest_that_none_gains_over(self, rates: dict[Combination, float], best: Combination) -> None:
         assert chosen(rates) == best
 
+    @pytest.mark.parametrize("turned", [False, True])
+    def test_of_as_many_steps_away_neither_noise_nor_the_order_of_rows_decides(self, turned: bool) -> None:
+        def of(rates: dict[Combination, float], stage: str) -> Combination | None:
+            return chosen(dict(reversed(rates.items())) if turned else rates, stage)
+
+        half = {self.MIXED_LAST: 400.0, FLOAT16: 402.0, FLOAT16.plus("channels_last", True): 400.0}
+        assert of({PLAIN: 100.0, TF32: 200.0, BFLOAT16: 300.0, **half}, "precision") == self.MIXED_LAST
+        search = TF32.plus("cudnn_benchmark", True)
+        either = {search: 150.0, TF32.plus("fused_optimizer", True): 151.0, search.plus("fused_optimizer", True): 150.0}
+        assert of({TF32: 100.0, **either}, "options") == search
+
     def test_what_scatters_too_much_to_tell_changes_nothing(self) -> None:
         plain, tf32 = steps("mlp", {PLAIN: 100.0, TF32: 110.0})
         wild = replace(tf32, samples=tuple(80.0 if number % 2 else 140.0 for number in range(12)))
@@ -119,6 +130,7 @@ class TestTheRule:
             ({"precision": "int3"}, None),
             ({}, PLAIN),
             ({"matmul_precision": "tf32", "amp_dtype": "float16", "compile": False}, FLOAT16),
+            ({"amp_dtype": "bfloat16"}, BFLOAT16),
             ({"matmul_precision": "tf32", "amp_dtype": "float8"}, None),
         ],
     )

@@ -8,7 +8,7 @@ from hands_on import mlp, rooted
 from torch import nn
 
 from gputune.knobs import amp_dtype
-from gputune.knobs import compile as hand
+from gputune.knobs import compile as knob
 from gputune.live.call import call_of
 
 X = torch.ones(2, 4)
@@ -27,8 +27,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def turn_on(model: Any, **more: Any) -> Any:
     root = rooted(model, **more)
-    assert hand.obstacle(root, True) is None
-    assert hand.turn_on(root, True) is True
+    assert knob.obstacle(root, True) is None
+    assert knob.turn_on(root, True) is True
     return root
 
 
@@ -42,7 +42,7 @@ class TestPutIn:
         with torch.no_grad():
             model(X)
         assert len(calls) == 1
-        hand.turn_off(root)
+        knob.turn_off(root)
         model(X)
         assert len(calls) == 1
 
@@ -54,7 +54,7 @@ class TestPutIn:
         assert call_of(wrap, "cpu").compiled is None
         model(X)
         assert len(calls) == 1
-        hand.turn_off(root)
+        knob.turn_off(root)
         assert call_of(model, "cpu").compiled is None
 
     @pytest.mark.parametrize("mixed", [False, True])
@@ -69,7 +69,7 @@ class TestPutIn:
         root = rooted(model)
         if mixed:
             amp_dtype.turn_on(root, "bfloat16")
-        hand.turn_on(root, True)
+        knob.turn_on(root, True)
         compiled = root.call.compiled
         assert compiled is not None
         assert compiled(X).dtype == (torch.float32 if mixed else torch.bfloat16)

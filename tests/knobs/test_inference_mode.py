@@ -8,7 +8,7 @@ from hands_on import mlp, rooted
 from torch import nn
 from torch.autograd import forward_ad
 
-from gputune.knobs import inference_mode as hand
+from gputune.knobs import inference_mode as knob
 
 X = torch.ones(2, 4)
 
@@ -26,13 +26,13 @@ class Noting(nn.Module):
 def test_calls_without_gradients_are_in_it_and_return_usual_tensors() -> None:
     model = Noting()
     root = rooted(model, gradients=False)
-    assert hand.obstacle(root, True) is None
-    assert hand.turn_on(root, True) is True
+    assert knob.obstacle(root, True) is None
+    assert knob.turn_on(root, True) is True
     root.claim()
     with torch.no_grad():
         output = model(X)
     model(X)
-    hand.turn_off(root)
+    knob.turn_off(root)
     with torch.no_grad():
         model(X)
     assert model.seen == [True, False, False]
@@ -57,7 +57,7 @@ class Keeps(nn.Module):
 def test_what_the_model_keeps_becomes_usual_and_the_setting_is_taken_out() -> None:
     model, failed = Keeps(), []
     root = rooted(model, gradients=False, failed=lambda name, why: failed.append((name, why)))
-    hand.turn_on(root, True)
+    knob.turn_on(root, True)
     root.claim()
     with torch.no_grad():
         model(X)
@@ -70,7 +70,7 @@ def test_what_the_model_keeps_becomes_usual_and_the_setting_is_taken_out() -> No
 def test_forward_mode_differentiation_goes_on() -> None:
     model = mlp()
     root = rooted(model, gradients=False)
-    hand.turn_on(root, True)
+    knob.turn_on(root, True)
     root.claim()
     with torch.no_grad(), forward_ad.dual_level():
         dual = forward_ad.make_dual(X, torch.ones_like(X))

@@ -1,4 +1,4 @@
-"""Why a setting is not put into a model, for each hand."""
+"""Why a setting is not turned on in a model, for each knob."""
 
 from typing import Any
 

@@ -261,6 +261,14 @@ class TestPayload:
         assert done.stderr.startswith(f"gputune: {fault}")
         assert done.stderr.count("\n") == 1
 
+    def test_a_process_of_a_tune_that_did_not_get_its_assignment_ends(self, site: Path) -> None:
+        done = python("-c", SHOW, env=shimmed(site, PAYLOAD[:-1] + ',"is_tuned":true}'))
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr == "gputune: this run could not be begun: KeyError: 'GPUTUNE_TUNE'\n"
+
+    def test_an_assignment_is_not_obeyed_below_another_apply(self, site: Path) -> None:
+        assert run(SHOW, shimmed(site, GPUTUNE_TUNE="nonsense")) == APPLIED
+
     def test_what_rests_on_another_torch_is_left_alone_and_told(self, site: Path) -> None:
         told = f"{SHOW}; import sys; print(*[row['status'] for row in sys.modules['_gputune.live.hook'].now()])"
         for version, answer in (("2.2.0", f"{APPLIED}applied applied\n"), ("2.13.0", "high False\nskipped applied\n")):

@@ -20,7 +20,7 @@ def redirect(folder: str) -> None:
     for name in plugins.names(__name__):
         one: Any = plugins.load(__name__, name)
         for module in one.PATHS:
-            _imports.after(module, partial(_redirect, one, places))
+            _imports.after(module, partial(_redirect, one, places), f"checkpoints of {module} are not redirected")
 
 
 def _redirect(one: Any, places: Places, module: ModuleType) -> None:

@@ -14,7 +14,7 @@ class _Finder:
     """Lets the finders behind it find a module, and follows the loader that they return."""
 
     def __init__(self) -> None:
-        self.waiting: dict[str, list[Then]] = {}
+        self.waiting: dict[str, list[tuple[Then, str]]] = {}
         """Kept after the call: a module that is imported anew has its own functions again."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
@@ -29,8 +29,8 @@ class _Finder:
         return None
 
     def imported(self, name: str, module: ModuleType) -> None:
-        for then in self.waiting[name]:
-            _call(then, module)
+        for then, without in self.waiting[name]:
+            _call(then, without, module)
 
     def _follow(self, name: str, loader: Any) -> None:
         body = getattr(loader, "exec_module", None)
@@ -60,14 +60,16 @@ class _Followed(ModuleSpec):
 _finder = _Finder()
 
 
-def after(name: str, then: Then) -> None:
-    """Call `then` with a module once it has been imported; now, if it has been. What it raises is told on stderr."""
-    _finder.waiting.setdefault(name, []).append(then)
+def after(name: str, then: Then, without: str) -> None:
+    """Call `then` with a module once it has been imported; now, if it has been. If it raises, `without` says on stderr
+    what the program goes on without.
+    """
+    _finder.waiting.setdefault(name, []).append((then, without))
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
     module = sys.modules.get(name)
     if module is not None and not _will_tell(module):
-        _call(then, module)
+        _call(then, without, module)
 
 
 def _will_tell(module: ModuleType) -> bool:
@@ -80,11 +82,11 @@ def _will_tell(module: ModuleType) -> bool:
     return isinstance(spec, _Followed)
 
 
-def _call(then: Then, module: ModuleType) -> None:
+def _call(then: Then, without: str, module: ModuleType) -> None:
     """A library that has changed must not make the program's import fail."""
     try:
         then(module)
     except Exception as error:
         from .. import say
 
-        say(f"{module.__name__} was left as it is: {type(error).__name__}: {error}")
+        say(f"{without}: {type(error).__name__}: {error}")

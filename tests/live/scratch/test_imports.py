@@ -33,7 +33,7 @@ def told(tmp_path: Path) -> object:
     return tell
 
 
-NOTE = "after('one', lambda module: told.append(module.VALUE))\n"
+NOTE = "after('one', lambda module: told.append(module.VALUE), 'untold')\n"
 
 
 def test_after_the_import(told) -> None:
@@ -45,7 +45,7 @@ def test_after_the_import(told) -> None:
 
 
 def test_what_a_program_imports_from_it_is_what_was_put_there(told) -> None:
-    code = "after('one', lambda module: setattr(module, 'VALUE', 2))\nfrom one import VALUE\nprint(VALUE)"
+    code = "after('one', lambda module: setattr(module, 'VALUE', 2), '')\nfrom one import VALUE\nprint(VALUE)"
     assert told(code, one="VALUE = 1") == ("2\n", "")
 
 
@@ -84,8 +84,8 @@ def test_again_where_it_is_imported_anew(told) -> None:
 
 
 def test_several_wait_and_one_that_fails_is_told_on_stderr(told) -> None:
-    code = f"after('one', lambda _: {{}}['fault'])\n{NOTE}import one\nprint(told)"
-    said = "gputune: one was left as it is: KeyError: 'fault'\n"
+    code = f"after('one', lambda _: {{}}['fault'], 'one is as it was')\n{NOTE}import one\nprint(told)"
+    said = "gputune: one is as it was: KeyError: 'fault'\n"
     assert told(code, one="VALUE = 1") == ("[1]\n", said)
 
 
@@ -103,7 +103,7 @@ spec.loader.exec_module(module)
 print(told)
 module.VALUE
 print(told)
-after("_bisect", told.append)
+after("_bisect", told.append, "")
 import _bisect
 print(len(told))
 """
