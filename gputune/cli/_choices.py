@@ -141,9 +141,11 @@ def count(text: str, show_default: bool | str = True, least: int = 1, most: int 
     return typer.Option(metavar="N", help=text, min=least, max=most, show_default=show_default)
 
 
-def word(metavar: str, text: str, offered: Callable[[], Collection[str]]) -> Any:
-    """An option that takes one of a few words, from its help."""
-    return typer.Option(metavar=metavar, help=text, autocompletion=offered)
+def word(metavar: str, text: str, offered: Callable[[], Collection[str]], *names: str) -> Any:
+    """An option that takes one of a few words, from its help. typer 0.27 names an option as its metavar, where that is
+    its parameter's name in capitals; so the name is given there.
+    """
+    return typer.Option(*names, metavar=metavar, help=text, autocompletion=offered)
 
 
 def place(metavar: str, text: str) -> Any:

@@ -27,12 +27,13 @@ def batch_size(
         ),
     ],
     device: Annotated[
-        str, _choices.word("DEVICE", "auto, cpu, cuda or cuda:N.", lambda: ("auto", "cpu", "cuda"))
+        str, _choices.word("DEVICE", "auto, cpu, cuda or cuda:N.", lambda: ("auto", "cpu", "cuda"), "--device")
     ] = "auto",
     start: Annotated[int, _choices.count("The first batch to try.")] = 1,
     most: Annotated[int, _choices.count("The largest batch to try.")] = 65536,
     seconds: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Roughly how long the whole search takes.", min=5, max=86400)
+        float,
+        typer.Option("--seconds", metavar="SECONDS", help="Roughly how long the whole search takes.", min=5, max=86400),
     ] = 60,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
 ) -> None:

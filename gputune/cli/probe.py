@@ -30,13 +30,16 @@ def probe(
     output: Annotated[Path | None, _choices.output("The file to write; - is stdout.", "profile.yaml")] = None,
     device: Annotated[
         str,
-        typer.Option(
-            metavar="DEVICE",
-            help="auto, cpu, cuda, cuda:N, or all: every GPU of this node at once.",
-            autocompletion=lambda: ("auto", "cpu", "cuda", "all"),
+        _choices.word(
+            "DEVICE",
+            "auto, cpu, cuda, cuda:N, or all: every GPU of this node at once.",
+            lambda: ("auto", "cpu", "cuda", "all"),
+            "--device",
         ),
     ] = "auto",
-    budget: Annotated[str, _choices.word("BUDGET", "quick, standard or thorough.", _choices.budgets)] = "standard",
+    budget: Annotated[
+        str, _choices.word("BUDGET", "quick, standard or thorough.", _choices.budgets, "--budget")
+    ] = "standard",
     only: Annotated[
         str,
         _choices.some_benches(

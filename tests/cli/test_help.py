@@ -1,8 +1,10 @@
 """`--help` of every verb: in plain words, whole, and with examples that gputune takes."""
 
+import ast
 import re
 import shlex
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 import typer
@@ -63,6 +65,20 @@ def test_the_verbs_are_in_the_order_in_which_they_are_met(monkeypatch):
     met = re.search(r"Commands:\n((?:  .*\n)+)", text).group(1).splitlines()
     assert [line.split()[0] for line in met] == list(cli.VERBS)
     assert all(line.endswith(".") and not line.endswith("...") for line in met), "each is one line"
+
+
+@pytest.mark.parametrize("path", sorted(Path(cli.__file__).parent.rglob("*.py")), ids=lambda path: path.name)
+def test_an_option_whose_metavar_is_its_name_in_capitals_is_named(path):
+    """typer 0.27 names it in capitals otherwise."""
+    aliases = {}
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            aliases[node.targets[0].id] = ast.unparse(node.value)
+        if isinstance(node, ast.arg) and node.annotation is not None:
+            said = ast.unparse(node.annotation)
+            said = aliases.get(said, said)
+            if f"'{node.arg.upper()}'" in said and "Argument(" not in said:
+                assert f"'--{node.arg}'" in said, node.arg
 
 
 def test_the_version():

@@ -36,7 +36,7 @@ GROUP = typer.Typer(
 """)
 )
 def docker(
-    image: Annotated[str, typer.Option(metavar="IMAGE", help="The image to run.")] = IMAGE,
+    image: Annotated[str, typer.Option("--image", metavar="IMAGE", help="The image to run.")] = IMAGE,
     command: Annotated[
         list[str] | None,
         typer.Argument(metavar="CMD", help="After --: the command to run in it. Without one: gputune check."),
@@ -100,7 +100,9 @@ def slurm(
     cpus_per_task: Annotated[int | None, _choices.count("sbatch: CPUs of each task.", "Slurm's")] = None,
     image: Annotated[
         str | None,
-        typer.Option(metavar="IMAGE", help="sbatch: the image with gputune in which pyxis and enroot run every step."),
+        typer.Option(
+            "--image", metavar="IMAGE", help="sbatch: the image with gputune in which pyxis and enroot run every step."
+        ),
     ] = None,
     profile: Annotated[
         str | None,

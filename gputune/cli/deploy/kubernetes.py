@@ -18,7 +18,7 @@ EPILOG = _choices.epilog("""
 
 GROUP = typer.Typer(help="Print a Kubernetes manifest.", epilog=EPILOG, no_args_is_help=True, rich_markup_mode=None)
 
-_Image = Annotated[str, typer.Option(metavar="IMAGE", help="An image that contains gputune.")]
+_Image = Annotated[str, typer.Option("--image", metavar="IMAGE", help="An image that contains gputune.")]
 _Namespace = Annotated[
     str | None, typer.Option(metavar="NAME", help="The namespace of the object.", show_default="kubectl's")
 ]
@@ -39,7 +39,7 @@ _RuntimeClass = Annotated[
 def job(
     command: Annotated[list[str] | None, typer.Argument(metavar="CMD", help="After --: the command to run.")] = None,
     image: _Image = IMAGE,
-    name: Annotated[str, typer.Option(metavar="NAME", help="The name of the Job.")] = "gputune-job",
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="The name of the Job.")] = "gputune-job",
     namespace: _Namespace = None,
     runtime_class: _RuntimeClass = None,
     gpus: Annotated[int, typer.Option(metavar="N", help="GPUs of one node; 0 for a job on CPUs.", min=0, max=1024)] = 1,
@@ -79,7 +79,7 @@ def job(
 )
 def daemonset(
     image: _Image = IMAGE,
-    name: Annotated[str, typer.Option(metavar="NAME", help="The name of the DaemonSet.")] = "gputune-check",
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="The name of the DaemonSet.")] = "gputune-check",
     namespace: _Namespace = None,
     runtime_class: _RuntimeClass = None,
 ) -> None:
@@ -101,7 +101,7 @@ def daemonset(
 )
 def configmap(
     profile: Annotated[Path, _choices.place("FILE", "The profile that gputune probe wrote.")],
-    name: Annotated[str, typer.Option(metavar="NAME", help="The name of the ConfigMap.")] = "gputune-profile",
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="The name of the ConfigMap.")] = "gputune-profile",
     namespace: _Namespace = None,
 ) -> None:
     """A ConfigMap that brings a profile into pods, with the mount that their manifests need."""
