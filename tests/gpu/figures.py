@@ -15,12 +15,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gputune import benches, facts
+from gputune import advice, benches, facts
 from gputune.advice import Choice, _training, _training_rows
 from gputune.bench_process import Context
 from gputune.facts import Facts
@@ -55,7 +55,7 @@ def measured(name: str, budget: Any = "standard", machine: Facts | None = None, 
 
     torch.zeros(1, device=DEVICE)
     machine = machine or facts.read(Host())
-    seconds = benches.seconds(benches.load(name), DEVICE, budget)
+    seconds = benches.load(name).SECONDS["cuda"][budget]
     context = Context(device=DEVICE, facts=machine, seconds=seconds, budget=budget, **more)
     return list(benches.load(name).measure(context))
 
@@ -83,7 +83,7 @@ def peak() -> dict[str, float]:
     scores = {shape: products.rate(shape) / products.rate(reference) for shape in shapes}
     grid_seconds = time.monotonic() - started
     best = sorted(shapes, key=lambda shape: -scores[shape])[:20]
-    medians = _in_turn({shape: lambda shape=shape: products.rate(shape) for shape in {chosen, *best}})
+    medians = _in_turn({chosen, *best}, products.rate)
     winner = max(best, key=lambda shape: medians[shape])
     return {
         "search seconds": search_seconds,
@@ -95,13 +95,13 @@ def peak() -> dict[str, float]:
     }
 
 
-def _in_turn(arms: dict[Any, Callable[[], float]]) -> dict[Any, float]:
+def _in_turn(arms: Iterable[Any], measure: Callable[[Any], float]) -> dict[Any, float]:
     samples: dict[Any, list[float]] = {name: [] for name in arms}
     for number in range(ROUNDS):
-        order = list(arms)
+        order = list(samples)
         random.Random(number // 2).shuffle(order)
         for name in order if number % 2 else order[::-1]:
-            samples[name].append(arms[name]())
+            samples[name].append(measure(name))
     return {name: statistics.median(values) for name, values in samples.items()}
 
 
@@ -145,7 +145,7 @@ def _exhaustively(name: str, recommended: Any) -> dict[str, Any]:
         set_flags(one)
         return 1 / _seconds(steps[one])
 
-    medians = _in_turn({one: lambda one=one: rate(one) for one in steps})
+    medians = _in_turn(steps, rate)
     best = max(medians, key=lambda one: medians[one])
     trainees.clear()
     steps.clear()
@@ -163,7 +163,8 @@ def _exhaustively(name: str, recommended: Any) -> dict[str, Any]:
 
 def _combinations(images: bool) -> Iterator[Any]:
     flags = [name for name in _training_rows.FLAGS if images or name in ("fused_optimizer", "compile")]
-    for precision, *values in itertools.product(_training_rows.PRECISIONS, *[(False, True)] * len(flags)):
+    choices = itertools.product((False, True), repeat=len(flags))
+    for precision, values in itertools.product(_training_rows.PRECISIONS, choices):
         on = {name: True for name, value in zip(flags, values, strict=True) if value}
         one = _training_rows.with_precision(Combination.of(on), precision)
         if "cudnn_benchmark" not in one or one.level == "mixed":
@@ -182,7 +183,7 @@ def _seconds(run: Callable[[], Any]) -> float:
             run()
         last.record()
         last.synchronize()
-        taken = first.elapsed_time(last) / 1000
+        taken = float(first.elapsed_time(last)) / 1000
         repeats, done = max(repeats + 1, round(repeats * 0.02 / max(taken, 1e-6))), repeats
     return taken / done
 
@@ -256,9 +257,7 @@ def old_card() -> dict[str, Any]:
 
 
 def _amp(machine: Facts, found: dict[str, list[Measurement]]) -> Any:
-    from gputune.knobs import amp_dtype
-
-    return amp_dtype.recommend(machine, [row for rows in found.values() for row in rows]).value
+    return advice.recommend("amp_dtype", machine, [row for rows in found.values() for row in rows]).value
 
 
 def budgets() -> dict[str, float]:
