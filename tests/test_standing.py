@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from making import precisions, row, steps, steps_with
+from making import final_losses, precisions, row, steps, steps_with
 from recorded import facts_of
 
 from gputune.measurement import Measurement
@@ -175,6 +176,13 @@ def test_a_precision_that_the_accuracy_guard_refuses_falls() -> None:
     assert chosen(probed([*too_few, diverged], first, SECOND), "amp_dtype", "mlp").value is None
 
 
+def test_torchs_default_stands_beside_rows_that_are_too_few() -> None:
+    rows = precisions("mlp", tf32=100.0, bfloat16=90.0)
+    first = probed(rows)
+    choice = chosen(probed([replace(one, samples=one.samples[:3]) for one in rows], first, SECOND), "amp_dtype", "mlp")
+    assert (choice.value, choice.since) == (None, FIRST)
+
+
 def test_mixed_precision_stands_though_it_gains_less_than_it_had_to() -> None:
     first = probed(precisions("mlp", tf32=100.0, bfloat16=115.0))
     assert chosen(probed(precisions("mlp", tf32=100.0, bfloat16=106.0), first), "amp_dtype", "mlp").value == "bfloat16"
@@ -302,3 +310,28 @@ def test_a_shipped_profile_is_fresh() -> None:
         profile = load(path)
         groups = (profile.settings, *profile.families.values())
         assert all(choice.since is None for group in groups for choice in group.values())
+
+
+EVERYTHING = [
+    *precisions("mlp", float32=50.0, tf32=100.0, bfloat16=190.0, float16=150.0),
+    *loaded(w0=100.0, w16=500.0),
+    *threads(0.6),
+    *attention(default=100.0, cudnn=150.0, flash=110.0),
+    *compiled(convnet=1.2),
+    *searched(1.3, memory=1.02),
+    *final_losses("mlp", 1.0, 1.1, 0.9, bfloat16=1.0),
+]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_part_of_what_was_measured_is_a_probe_after_any_other(seed: int) -> None:
+    draw = random.Random(seed)
+
+    def part() -> list[Measurement]:
+        cut = [replace(one, samples=one.samples[: draw.choice([3, 12])]) for one in EVERYTHING]
+        return [one for one in cut if draw.random() < 0.8]
+
+    first = probed(part())
+    second = probed(part(), first, SECOND)
+    assert parse(dump(second).encode()) == second
+    assert second.settings.keys() == first.settings.keys()

@@ -26,8 +26,7 @@ A knob's file has
   `PRECISION_LIMITS`, how far results may then be from FP32's.
 
 These are constants of the code and never keys of a profile, so a file cannot claim to be harmless. The files import
-only the standard library and each other (relatively), because they are carried into the interpreters of users'
-programs.
+only the standard library and, relatively, each other and what is carried beside them; torch inside functions.
 """
 
 import importlib
@@ -132,11 +131,14 @@ def in_order(given: Iterable[str]) -> list[str]:
     """In the order in which settings are turned on: by the search's stages, each behind those that `AFTER` names."""
 
     def place(name: str) -> tuple[int, int, str]:
-        knob = load(name)
-        stage = getattr(knob, "STAGE", None)
-        return (STAGES.index(stage) if stage else len(STAGES), len(getattr(knob, "AFTER", ())), name)
+        stage = getattr(load(name), "STAGE", None)
+        return STAGES.index(stage) if stage else len(STAGES), _depth(name), name
 
     return sorted(given, key=place)
+
+
+def _depth(name: str) -> int:
+    return max((_depth(one) + 1 for one in getattr(load(name), "AFTER", ())), default=0)
 
 
 def in_models() -> list[str]:

@@ -5,7 +5,7 @@ range and needs nothing else; float16 overflows at 65504 and its gradients vanis
 with it: `Tuning.grad_scaler()` is enabled for float16 only. Below compute capability 8.0 torch emulates bfloat16
 slowly, so float16 is the choice there. The gain differs by kind of network: casting costs time too, so a small
 network may lose. Mixed precision changes results, so it is never applied behind the user's back: it takes a line in
-the training script, or `gputune apply --numerics mixed`, which puts bfloat16 into a script that nobody edits.
+the training script, a tune of it, or `gputune apply --numerics mixed`, which turns bfloat16 on in an unchanged one.
 
 Source: PyTorch, "Automatic Mixed Precision" recipe.
 """

@@ -3,8 +3,8 @@
 torch's default updates parameters in groups (`foreach`), with several kernels for each and a copy of their size in
 memory. The fused form exists for SGD, Adam, AdamW and Adagrad and sums in another order.
 
-Where all networks together gain by it, each kind has it, unless its own steps are certainly slower with it, or by more
-than 3 %: what lies close to 1 would be chosen in one probe and not in the next.
+Where all networks together gain by it, or one does and none is slower, each kind has it, unless its own steps are
+certainly slower with it, or by more than 3 %: what lies close to 1 would be chosen in one probe and not in the next.
 
 Source: PyTorch, "torch.optim" documentation.
 """

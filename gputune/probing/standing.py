@@ -154,8 +154,8 @@ class _Speeds:
         return (speed.ratio, speed.interval) if speed and speed.pairs else (None, None)
 
     def refuses(self, value: Value) -> bool:
-        """Whether something else than speed speaks against a value."""
-        return self._has_gains and self._gain_of(value) == never()
+        """Whether something else than speed speaks against a value, as nothing does against torch's default."""
+        return self._has_gains and value != self._default and self._gain_of(value) == never()
 
     def certain_gain(self, value: Value, other: Value) -> bool:
         """Whether a value is certainly more than 3 % faster than another one."""

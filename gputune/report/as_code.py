@@ -92,8 +92,11 @@ def _model(values: Values, device: str) -> list[str]:
         "compile": "model.compile()",
         "fused_optimizer": "optimizer = torch.optim.AdamW(model.parameters(), fused=True)  # likewise Adam and SGD",
     }
-    chosen = (line for name, line in lines.items() if values.get(name))
-    return [f'model = model.to("{device}")', *chosen, *_step(values.get("amp_dtype"), device)]
+    chosen = [line for name, line in lines.items() if values.get(name)]
+    others = [
+        knobs.load(name).USE for name in knobs.in_models() if name in values.keys() - lines.keys() - {"amp_dtype"}
+    ]
+    return [f'model = model.to("{device}")', *chosen, *_step(values.get("amp_dtype"), device), *others]
 
 
 def _step(dtype: Value, device: str) -> list[str]:

@@ -24,7 +24,7 @@ Values = dict[str, Value]
 DEFAULT_LEVEL: Numerics = "tf32"
 """How far results change by themselves where the user names no level, except for what was tuned on purpose."""
 WITHOUT_IMAGES = ("mlp", "recurrent")
-"""Kinds that have no convolutions (`live.family`), so that no choice about images concerns them."""
+"""Kinds that have no convolutions (`live.models.family`), so that no choice about images concerns them."""
 
 
 def advice(profile: Profile, here: Fingerprint, terms: Terms) -> Advice:

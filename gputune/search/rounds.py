@@ -6,7 +6,7 @@ arms: A B B A), so that a drift falls on all alike. With more arms each pair of 
 power limit makes an arm faster that always follows a light one, by 10 % on an H200.
 
 The caller asks `next` for an arm, runs one block of it and gives the sample to `push`, until `next` returns None. So
-a bench can drive a comparison, and so can a training script that runs anyway.
+a bench can drive a comparison, and so can whoever gives orders to a training script that runs anyway.
 """
 
 from __future__ import annotations

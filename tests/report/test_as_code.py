@@ -145,6 +145,14 @@ class TestPrograms:
             "loss.backward()",
         ]
 
+    def test_each_setting_of_its_models_has_a_line(self) -> None:
+        values = dict.fromkeys(knobs.in_models(), True) | {"amp_dtype": "bfloat16"}
+        one = program("train.py", fingerprint=CPU, settings=choices(values), by_numerics={"mixed": values})
+        lines = block(text(made(programs=(one,))), "train.py (ResNet), as tuned")
+        words = ("memory_format", "compile", "fused", "autocast", "inference_mode")
+        assert [word for word in words if any(word in line for line in lines)] == list(words)
+        assert len(lines) == len(values) + 3, "and a line for the device, and two for the loss"
+
     @pytest.mark.parametrize("name", ["a\nimport evil", "a\u2028evil()", "a\x00b", "a\x1b[31m", "a\rb"])
     def test_no_name_is_more_than_a_comment(self, name: str) -> None:
         one = program(name, fingerprint=CPU, models=(ModelKey(class_name=name, digest="0" * 16),))

@@ -19,9 +19,9 @@ second one has stepped, is the next one."""
 PATIENCE = 8
 """After so many iterations an optimizer that has not stepped twice is waited for no longer."""
 SIZE = 64
-"""Numbers of an image: the norm is estimated with a standard error of one part in eleven."""
+"""Numbers of a sketch: the norm is estimated with a standard error of one part in eleven."""
 DIGITS = 5
-"""How many digits each number of an image has, so that one takes 0.7 KB and thousands fit into a message."""
+"""How many digits each number of a sketch has, so that one takes 0.7 KB and thousands fit into a message."""
 CHUNK = 1 << 22
 SLICE, MOST = 1 << 16, 1 << 22
 """So many elements of each parameter are looked at, and of all together: a copy of them, and of what belongs to them,
@@ -103,7 +103,7 @@ class Recorder(observer.Follower):
 
     def _record(self, optimizer: Any) -> None:
         for group in optimizer.param_groups:
-            self._gradients += [_image(one.grad) for one in group["params"] if one.grad is not None]
+            self._gradients += [_gradient(one.grad) for one in group["params"] if one.grad is not None]
         if why := Shadow.obstacle(optimizer):
             self._unchecked.append(why)
         else:
@@ -116,7 +116,7 @@ class Recorder(observer.Follower):
             self._unchecked.append(" ".join(f"{type(error).__name__}: {error}".split())[:200])
 
 
-def _image(gradient: Any) -> Gradient:
+def _gradient(gradient: Any) -> Gradient:
     import torch
 
     if gradient.is_sparse:
