@@ -29,7 +29,7 @@ DTYPES = ("bfloat16", "float16", "tf32", "float32")
 FACT = "bench.matmul_shapes"
 MOST_SHAPES = 32
 MOST_BYTES = 1 << 16
-"""What is read of a file of shapes, which may be a device without an end."""
+"""No more is read of a file of shapes, which may be a device without an end."""
 LARGEST = 1 << 24
 MULTIPLES = {"bfloat16": (8, 64), "float16": (8, 64), "tf32": (4, 32), "float32": (4, 32)}
 """By dtype, the elements in 16 bytes, which Tensor Cores load at a time, and in 128, a cache line."""

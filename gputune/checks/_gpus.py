@@ -26,7 +26,7 @@ class Promise:
 
 
 def promise(facts: Facts) -> Promise | None:
-    """What --expect-gpus says, or else the scheduler's grant, or else the container toolkit's variable."""
+    """The GPUs that --expect-gpus asks for, or else the scheduler's grant, or else the container toolkit's variable."""
     if facts.gpus_expected is not None:
         return Promise(count=facts.gpus_expected, by=f"--expect-gpus {facts.gpus_expected}", variable=None)
     return _scheduled(facts) if facts.scheduler.gpu_count is not None else _contained(facts)

@@ -188,7 +188,7 @@ def wanted(facts: Facts) -> int:
 
 
 def docker_gpus(facts: Facts) -> str:
-    """What docker's option --gpus is to name: what this container was given, and where that is not known, a count."""
+    """The value of docker's option --gpus: the GPUs that this container was given, or a count if they are unknown."""
     named = facts.environment.get(GRANTED, "")
     if named in ("", "none", "void"):
         return str(wanted(facts))

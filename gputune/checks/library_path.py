@@ -52,7 +52,7 @@ def _has(folder: str, word: str) -> bool:
 
 
 def _unfit(facts: Facts, folder: str) -> str | None:
-    """What is wrong with a compatibility package's libcuda here; None if it may be needed."""
+    """Why a compatibility package's libcuda does not fit this machine; None if it may be needed."""
     named = re.compile(rf"{re.escape(folder)}/libcuda\.so\.(\d{{3,}}\.[\d.]+)")
     release = next((match[1] for path in facts.libraries.cuda_drivers if (match := named.fullmatch(path))), None)
     driver = number(facts.driver.kernel_version or facts.driver.version)

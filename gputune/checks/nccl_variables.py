@@ -17,7 +17,7 @@ from gputune.checks._remedies import typed
 VARIABLES = ("FI_PROVIDER",)
 SWITCHES = ("NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE")
 NOT_ZERO = re.compile(r"\s*[+-]?(0[xX]0*[1-9a-fA-F]|0*[1-9])")
-"""What NCCL takes for a number that is not 0. It ignores words."""
+"""A value that NCCL reads as a number other than 0. It ignores words."""
 
 
 def check(facts: Facts, measurements: Measurements) -> Findings:

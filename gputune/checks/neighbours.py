@@ -26,7 +26,7 @@ SAME = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Trait:
-    """What GPUs of one name have alike. A text has no order, so that a difference names no better one."""
+    """A property that GPUs of one name share. A text has no order, so that a difference names no better one."""
 
     what: str
     path: str

@@ -72,7 +72,7 @@ def _lasting(xid: Xid, gpu: Gpu | None, message: str) -> Finding:
 
 
 def _passing(xid: Xid) -> tuple[str, str]:
-    """What an error means that leaves no mark on the GPU, and what to do about it."""
+    """The meaning of an error that leaves no mark on the GPU, and what to do about it."""
     if xid.number in PROGRAM:
         return ": usually caused by a program", "it names the program"
     if xid.number in NVLINK:

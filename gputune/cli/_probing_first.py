@@ -24,7 +24,7 @@ WAIT_SECONDS = 600.0
 
 
 class _NotKept(Undone):
-    """What was measured could not be written: this process applies it, and the next one may have more luck."""
+    """The measured profile could not be written: this process applies it, and the next one may have more luck."""
 
     def __init__(self, profile: Profile, why: MeasureError) -> None:
         super().__init__(str(why))

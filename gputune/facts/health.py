@@ -18,9 +18,9 @@ FABRIC_CONFIGURATIONS = (
     "", "", "a wrong system GUID", "a wrong chassis serial number", "no partition", "insufficient NVLinks",
     "incompatible GPU firmware", "an invalid location", "an invalid GPU state",
 )  # fmt: skip
-"""What is incorrect in a GPU's configuration, by the value of the mask's bits 8 to 11; 0 is not reported, 1 nothing."""
+"""The fault in a GPU's configuration, by the value of the mask's bits 8 to 11; 0 is not reported, 1 nothing."""
 FABRIC_LINKS = ("no assigned partition", "a disconnected fabric manager")
-"""What the value 2 means in the mask's bits 12 and 13, and in its bits 14 and 15."""
+"""The meaning of the value 2 in the mask's bits 12 and 13, and in its bits 14 and 15."""
 RECOVERY_ACTIONS = (
     "none", "gpu reset", "node reboot", "drain P2P", "drain and reset", "recover IMEX domain", "bus reset",
     "system reboot",
@@ -81,7 +81,7 @@ class Health:
     graphics_processes: int | None = None
     """The number of processes with a graphics context: a desktop's, its browser's, or a renderer's."""
     graphics_memory_bytes: int | None = None
-    """What the graphics processes use together; None if NVML does not tell it of each."""
+    """The memory that the graphics processes use together; None if NVML does not tell it of each."""
     display_active: bool | None = None
     """A display server (Xorg) has initialised its display outputs, whether or not a monitor is attached."""
     recovery_action: str | None = None

@@ -32,7 +32,7 @@ only the standard library and, relatively, each other and what is carried beside
 import importlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol, cast, get_args
 
 Phase = Literal["launch", "process", "code"]
 Numerics = Literal["exact", "rounding", "tf32", "mixed"]
@@ -44,9 +44,9 @@ Value = bool | int | str | dict[str, int] | None
 Root = Any
 """A model that a running program calls: `live.root.Root`, which stands above."""
 
-LEVELS: tuple[Numerics, ...] = ("exact", "rounding", "tf32", "mixed")
+LEVELS: tuple[Numerics, ...] = get_args(Numerics)
 """The effects a setting may have on results, from none upwards; `--numerics` names the highest that is allowed."""
-STAGES: tuple[Stage, ...] = ("loading", "precision", "options", "compile")
+STAGES: tuple[Stage, ...] = get_args(Stage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,11 +128,14 @@ def all_knobs() -> Mapping[str, Knob]:
 
 
 def in_order(given: Iterable[str]) -> list[str]:
-    """In the order in which settings are turned on: by the search's stages, each behind those that `AFTER` names."""
+    """In the order in which settings are tried and turned on: by the search's stages, each behind those that `AFTER`
+    names, and then by their effect on results.
+    """
 
-    def place(name: str) -> tuple[int, int, str]:
-        stage = getattr(load(name), "STAGE", None)
-        return STAGES.index(stage) if stage else len(STAGES), _depth(name), name
+    def place(name: str) -> tuple[int, int, int, str]:
+        knob = load(name)
+        stage = getattr(knob, "STAGE", None)
+        return STAGES.index(stage) if stage else len(STAGES), _depth(name), LEVELS.index(knob.NUMERICS), name
 
     return sorted(given, key=place)
 

@@ -8,6 +8,8 @@ Source: PyTorch, "torch.utils.data".
 
 from . import Numerics, Phase
 
+AHEAD = "dataloader_prefetch_factor"
+"""The setting's name, for those that treat it by itself."""
 VALUE = int | None
 DEFAULT = None
 PHASE: Phase = "code"

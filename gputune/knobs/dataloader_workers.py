@@ -14,6 +14,8 @@ Source: PyTorch, "torch.utils.data"; measured here.
 
 from . import Numerics, Phase, Stage
 
+WORKERS = "dataloader_workers"
+"""The setting's name, for those that treat it by itself."""
 VALUE = int
 DEFAULT = 0
 PHASE: Phase = "code"

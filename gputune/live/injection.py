@@ -69,7 +69,8 @@ class Injection(observer.Follower):
         return [self.advice.general, *self.advice.families.values(), *(one.settings for one in self.advice.programs)]
 
     def _expected(self) -> list[str]:
-        values = [(name, one.get(name)) for one in self._all_values() for name in knobs.in_models()]
+        in_models = knobs.in_models()
+        values = [(name, one.get(name)) for one in self._all_values() for name in in_models]
         return sorted({name for name, value in values if not knobs.is_default(knobs.load(name), value)})
 
     def optimizer_stepped(self, optimizer: Any) -> None:
@@ -133,16 +134,19 @@ class Injection(observer.Follower):
         root.converted, root.failed = model in self._converted, self._failed
         tuned = self.advice.program([_key(model)])
         values = tuned.settings if tuned else self.advice.by_family(family(model))
-        installer, setting = Installer([root], guarded=True), {"channels_last": True}
-        if not values.get("channels_last") or installer.obstacles(setting):
+        if not values.get("channels_last"):
             return
-        channels_last.convert(model)
-        self._converted.add(wrap)
-        # The wrap's own call is guarded from its first time on.
-        root.model, root.converted = wrap, True
-        row = installer.switch(setting)["channels_last"]
-        if row.status == "failed":
-            self._say(f"channels_last was not put in: {row.why}")
+        installer, setting = Installer([root], guarded=True), {"channels_last": True}
+        rows = installer.obstacles(setting)
+        if not rows:
+            channels_last.convert(model)
+            self._converted.add(wrap)
+            # The wrap's own call is guarded from its first time on.
+            root.model, root.converted = wrap, True
+            rows = installer.switch(setting)
+        for row in rows.values():
+            if row.status == "failed":
+                self._say(f"channels_last was not put in: {row.why}")
 
     def _turn_on(self, finder: ModelFinder) -> None:
         roots = []
@@ -170,14 +174,14 @@ class Injection(observer.Follower):
             return
         self._tuned = tuned
         self._done.update(root.model for root in roots)
-        settings = tuned.settings if tuned else {}
-        flags = {name: value for name, value in settings.items() if name not in knobs.in_models()}
+        settings, in_models = tuned.settings if tuned else {}, knobs.in_models()
+        flags = {name: value for name, value in settings.items() if name not in in_models}
         rows = self._switch(Installer(set_flag=self._set_flag), flags, trains)
         for name, value in flags.items():
             as_tuned = rows[name].status == "applied" and value == knobs.load(name).DEFAULT
             self._outcome.replace(rows[name].and_because("as it was tuned") if as_tuned else rows[name])
         for root in roots:
-            self._turn_on_in(root, knobs.in_models())
+            self._turn_on_in(root, in_models)
         self._outcome.settle()
         self._report(roots, tuned)
 

@@ -70,7 +70,7 @@ class Installer:
     def _obstacle(self, name: str, value: Value) -> Applied | None:
         knob = knobs.load(name)
         if knob.PHASE != "code":
-            self._before[name] = default = knobs.default_of(knob)
+            default = knobs.default_of(knob)
             return left_alone(knob, value, knob.current(), default, default)
         if name not in self._able:
             rows = [self._obstacle_in(root, name, value) for root in self.roots]
@@ -142,5 +142,7 @@ class Installer:
 
 
 def _set_flag(name: str, value: Value) -> Applied:
-    knobs.load(name).apply(value)
-    return Applied(setting=name, after=value, status="applied", source="profile", reasons=("switched",))
+    knob = knobs.load(name)
+    before = knob.current()
+    knob.apply(value)
+    return Applied(setting=name, before=before, after=value, status="applied", source="profile", reasons=("switched",))

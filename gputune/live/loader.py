@@ -9,13 +9,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..knobs import Value
+from ..knobs.dataloader_prefetch_factor import AHEAD
+from ..knobs.dataloader_workers import WORKERS
 from ..resources.files import Files
 from ..resources.room import room
 from ..resources.sample_kind import draws_random_numbers, loads_in_child
 from . import patches
 from .advice import Advice, Loading, entry
 from .applied import Applied, Reason, Why
-from .loading import AHEAD, WORKERS, Load, MeasuredLoading, arguments, fitted, for_dataset, start_method
+from .loading import Load, MeasuredLoading, arguments, fitted, for_dataset, start_method
 from .outcome import left
 
 PIN = "dataloader_pin_memory"

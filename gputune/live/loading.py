@@ -6,12 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from ..knobs import Value
-from ..knobs.dataloader_prefetch_factor import HELD, PREFETCH
-from ..knobs.dataloader_workers import LIMITS
+from ..knobs.dataloader_prefetch_factor import AHEAD, HELD, PREFETCH
+from ..knobs.dataloader_workers import LIMITS, WORKERS
 from ..resources.room import Room
 from ..resources.sample_kind import Kind, kind_of, length
 
-WORKERS, AHEAD = "dataloader_workers", "dataloader_prefetch_factor"
 _FIELDS = {WORKERS: "workers", AHEAD: "prefetch"}
 
 SAMPLES: Mapping[Kind, str] = {

@@ -26,7 +26,7 @@ class ModelKey:
 
 
 def key(module: Any) -> ModelKey:
-    """The same with and without wrappers around a module; another one until lazy parameters have shapes."""
+    """The key of a module: the same with and without wrappers, and another one until lazy parameters have shapes."""
     from torch.nn.parameter import is_lazy
 
     model = unwrapped(module)

@@ -32,7 +32,7 @@ def together(undoing: Sequence[Undo]) -> Undo:
 
 def _noted(holder: Any, name: str, note: Function) -> Undo:
     """Have `note` called before a function, with what that gets, if this torch has the function."""
-    if name not in vars(holder or object):
+    if holder is None or name not in vars(holder):
         return lambda: None
     original = getattr(holder, name)
 

@@ -7,6 +7,8 @@ from gputune.advice import Choice, _training_rows, dataloader_prefetch_factor, d
 from gputune.advice._evidence import NOT_MEASURED, unmeasured
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
+from gputune.knobs.dataloader_prefetch_factor import AHEAD
+from gputune.knobs.dataloader_workers import WORKERS
 from gputune.measurement import Measurement
 from gputune.probing.standing import GENERAL, NOTHING_STANDS, Incumbent, Standing, final, provisional, standing_of
 from gputune.profile import SCHEMA, Profile, fingerprint
@@ -14,22 +16,20 @@ from gputune.version import __version__
 
 __all__ = ["NOTHING_STANDS", "Standing", "choices", "families", "profile_of", "provisional", "standing_of"]
 
-WORKERS, AHEAD = "dataloader_workers", "dataloader_prefetch_factor"
-
 
 def choices(
     facts: Facts, measurements: Sequence[Measurement], standing: Standing = NOTHING_STANDS
 ) -> dict[str, Choice]:
-    stood = dict(_beside_own_dataset(standing.get(GENERAL, {}), measurements))
+    incumbents = dict(_beside_own_dataset(standing.get(GENERAL, {}), measurements))
     own = {name: advice.recommend(name, facts, measurements) for name in knobs.names()}
-    workers = final(facts, measurements, own[WORKERS], stood.get(WORKERS), (WORKERS, GENERAL))
+    workers = final(facts, measurements, own[WORKERS], incumbents.get(WORKERS), (WORKERS, GENERAL))
     # A prefetch_factor was chosen for a number of workers, and says nothing about another number.
     if own[WORKERS].value != workers.value:
         own[AHEAD] = dataloader_prefetch_factor.recommend(facts, ())
-    if AHEAD in stood and (WORKERS not in stood or stood[WORKERS].value != workers.value):
-        del stood[AHEAD]
+    if AHEAD in incumbents and (WORKERS not in incumbents or incumbents[WORKERS].value != workers.value):
+        del incumbents[AHEAD]
     return {
-        name: workers if name == WORKERS else final(facts, measurements, choice, stood.get(name), (name, GENERAL))
+        name: workers if name == WORKERS else final(facts, measurements, choice, incumbents.get(name), (name, GENERAL))
         for name, choice in own.items()
     }
 
@@ -42,21 +42,23 @@ def families(
     kinds = dict.fromkeys((*_training_rows.families(measurements), *dataloader_workers.FAMILIES, *standing))
     chosen: dict[str, dict[str, Choice]] = {kind: {} for kind in kinds if kind != GENERAL}
     for kind, own in chosen.items():
-        stood = _beside_own_dataset(standing.get(kind, {}), measurements)
+        incumbents = _beside_own_dataset(standing.get(kind, {}), measurements)
         for name, rule in able.items():
             choice = rule.of_family(facts, measurements, kind)
-            if choice is None and name in stood:
+            if choice is None and name in incumbents:
                 choice = unmeasured(knobs.load(name).DEFAULT, NOT_MEASURED)
             if choice is not None:
-                own[name] = final(facts, measurements, choice, stood.get(name), (name, kind))
+                own[name] = final(facts, measurements, choice, incumbents.get(name), (name, kind))
     return {kind: own for kind, own in chosen.items() if own}
 
 
-def _beside_own_dataset(stood: Mapping[str, Incumbent], measurements: Sequence[Measurement]) -> Mapping[str, Incumbent]:
+def _beside_own_dataset(
+    incumbents: Mapping[str, Incumbent], measurements: Sequence[Measurement]
+) -> Mapping[str, Incumbent]:
     """Beside the user's own dataset, which comes first, nothing stands that was measured on synthetic samples."""
     if dataloader_workers.bench_of(measurements) != "dataset":
-        return stood
-    return {name: one for name, one in stood.items() if not name.startswith("dataloader_")}
+        return incumbents
+    return {name: one for name, one in incumbents.items() if not name.startswith("dataloader_")}
 
 
 def profile_of(  # noqa: PLR0913 - what a profile follows from

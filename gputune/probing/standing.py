@@ -103,30 +103,34 @@ def _on_gpu(measurements: Sequence[Measurement], bench: str) -> bool:
 
 
 def final(
-    facts: Facts, measurements: Sequence[Measurement], choice: Choice, stood: Incumbent | None, place: tuple[str, str]
+    facts: Facts,
+    measurements: Sequence[Measurement],
+    choice: Choice,
+    incumbent: Incumbent | None,
+    place: tuple[str, str],
 ) -> Choice:
-    """What becomes of this run's choice for a setting and family (`place`), beside what stood."""
+    """What becomes of this run's choice for a setting and family (`place`), beside the incumbent."""
     choice = _believed(facts, measurements, place[0], choice)
-    if stood is None or not (choice.evidence or choice.unmeasured):
+    if incumbent is None or not (choice.evidence or choice.unmeasured):
         return choice
     told = not choice.unmeasured and not choice.provisional
-    agrees = choice.value == stood.value and not choice.provisional
+    agrees = choice.value == incumbent.value and not choice.provisional
     speeds = _Speeds(facts, measurements, place, choice)
-    if choice.unmeasured and speeds.refuses(stood.value):
+    if choice.unmeasured and speeds.refuses(incumbent.value):
         return choice
-    if told and not agrees and (_is_decided_otherwise(choice) or speeds.certain_gain(choice.value, stood.value)):
+    if told and not agrees and (_is_decided_otherwise(choice) or speeds.certain_gain(choice.value, incumbent.value)):
         return choice
     contradicts = "" if agrees or choice.unmeasured else ", and this run does not contradict it with certainty"
-    gain, interval = (choice.gain, choice.interval) if agrees else speeds.shown(stood.value)
+    gain, interval = (choice.gain, choice.interval) if agrees else speeds.shown(incumbent.value)
     return replace(
         choice,
-        value=stood.value,
+        value=incumbent.value,
         gain=gain,
         interval=interval,
-        since=stood.since,
+        since=incumbent.since,
         unmeasured=False,
         provisional=False,
-        reason=f"stands since {stood.since[:10]}{contradicts}: {choice.reason}",
+        reason=f"stands since {incumbent.since[:10]}{contradicts}: {choice.reason}",
     )
 
 

@@ -14,6 +14,7 @@ from gputune.advice.dataloader_workers import bench_of
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
 from gputune.knobs import names
+from gputune.knobs.dataloader_workers import WORKERS
 from gputune.measurement import Comparison, Measurement
 from gputune.probing.recommending import provisional
 from gputune.profile import Profile, Program
@@ -24,7 +25,6 @@ from gputune.search.combination import DEFAULT, Combination, traits
 
 __all__ = ["Answer", "By", "Chosen", "Gain", "Next", "Reach", "Step", "answer_of"]
 
-WORKERS = "dataloader_workers"
 SETTINGS = ("amp_dtype", "matmul_precision", *FLAGS)
 FLAGS_OF_TORCH = ("matmul_precision", "cudnn_benchmark")
 """The settings of a network that `gputune apply` alone applies."""

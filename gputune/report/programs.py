@@ -16,6 +16,7 @@ from gputune.report.charts import Cell, Chart, Mark, Picture, number, ratio, rat
 from gputune.report.tables import console_of, draw, plain
 from gputune.resources.printable import quoted
 from gputune.search.combination import Combination
+from gputune.search.search import ENDS
 from gputune.trials.candidates import WAITS
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ WITHIN = 0.03
 """How far whole starts may lie outside of the interval of the steps that took turns, without a word."""
 SEEN = 0.01
 """The share of a step that is waited for data from which on it is shown."""
-STAGES = ("loading", "precision", "options", "again", "compile", "final")
+STAGES = ("loading", *ENDS)
 
 
 def json_text(program: Program) -> str:

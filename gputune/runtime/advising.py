@@ -12,9 +12,10 @@ from gputune import knobs
 from gputune.advice import Choice
 from gputune.advice.dataloader_workers import bench_of
 from gputune.knobs import LEVELS, Numerics, Value
+from gputune.knobs.dataloader_workers import WORKERS
 from gputune.live.advice import Advice, Loading, TunedProgram
 from gputune.live.loader import SETTINGS as LOADERS
-from gputune.live.loading import SAMPLES, WORKERS, MeasuredLoading
+from gputune.live.loading import SAMPLES, MeasuredLoading
 from gputune.live.models import FAMILIES
 from gputune.profile import Fingerprint, Profile, Program
 from gputune.runtime.deciding import Terms

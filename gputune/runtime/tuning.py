@@ -13,9 +13,11 @@ from gputune.host import Host
 from gputune.knobs import Numerics, Value
 from gputune.knobs.channels_last import has_volumes
 from gputune.knobs.compile import compile_in_place
+from gputune.knobs.dataloader_prefetch_factor import AHEAD
+from gputune.knobs.dataloader_workers import WORKERS
 from gputune.live import flags
 from gputune.live.applied import Applied
-from gputune.live.loading import AHEAD, WORKERS, Load, MeasuredLoading, arguments, fitted, for_dataset
+from gputune.live.loading import Load, MeasuredLoading, arguments, fitted, for_dataset
 from gputune.live.models import family, has_images
 from gputune.profile import Profile, load
 from gputune.resources.room import room

@@ -9,9 +9,9 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
 
-from gputune.knobs import LEVELS, Limits, Need, Numerics, Stage, Value, load
+from gputune.knobs import LEVELS, Limits, Need, Numerics, Stage, Value, in_order, load
+from gputune.knobs.dataloader_workers import WORKERS
 
-WORKERS = "dataloader_workers"
 OF_FP32 = Limits()
 
 
@@ -40,9 +40,7 @@ def level(name: str) -> int:
 
 
 def of_stage(stage: Stage, candidates: Collection[str]) -> list[str]:
-    """The candidates of a stage: first those that come after no other setting, then by their effect on results."""
-    found = (name for name in candidates if traits(name).stage == stage)
-    return sorted(found, key=lambda name: (len(traits(name).after), level(name), name))
+    return [name for name in in_order(candidates) if traits(name).stage == stage]
 
 
 def with_what_comes_before(names: Iterable[str], candidates: Collection[str]) -> set[str]:

@@ -47,11 +47,11 @@ def search(limit: int, enough: float | None = None, epoch: int | None = None) ->
 def sampled(
     plan: Generator[int, float, None], rate: Callable[[int], float], over: Callable[[], bool]
 ) -> dict[int, list[float]]:
-    """The rates of the counts that a search asks for; once it is `over`, of 0 too."""
+    """The rates of the counts that a search asks for, one of them at the least; once it is `over`, of 0 too."""
     rates: dict[int, list[float]] = {}
     count = next(plan)
     try:
-        while not over():
+        while not (rates and over()):
             rates.setdefault(count, []).append(rate(count))
             count = plan.send(rates[count][-1])
     except StopIteration:

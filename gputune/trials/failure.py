@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gputune.search.combination import WORKERS, Combination
+from gputune.knobs.dataloader_workers import WORKERS
+from gputune.search.combination import Combination
 
 How = Literal[
     "raised", "recompiled", "memory", "ended", "silent", "never stepped", "nodes", "trains", "answers", "invalid"

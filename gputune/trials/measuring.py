@@ -9,10 +9,11 @@ from statistics import median
 from gputune.facts import Facts, busy
 from gputune.host import Host
 from gputune.knobs import Value
+from gputune.knobs.dataloader_workers import WORKERS
 from gputune.live.orders import CompareOutputs, DescribeLoader, FindObstacles, Found, Hello, TimeBlock, TraceSteps
 from gputune.profile import Guard
 from gputune.search.choice import Block, Tried, agreed, gaining
-from gputune.search.combination import DEFAULT, WORKERS, Combination, traits
+from gputune.search.combination import DEFAULT, Combination, traits
 from gputune.search.search import Budget, Search
 from gputune.search.workers import fewest, sampled
 from gputune.search.workers import search as search_workers

@@ -11,8 +11,8 @@ from gputune.facts.busy import is_busy
 from gputune.host import Host
 from gputune.host.kept import temporary_folder
 from gputune.knobs import Numerics
+from gputune.knobs.dataloader_workers import WORKERS
 from gputune.live.advice import Advice, Loading, TunedProgram
-from gputune.live.loading import WORKERS
 from gputune.measurement import BY_FAR, Comparison
 from gputune.probing.plan import device_of
 from gputune.profile import Guard, Profile

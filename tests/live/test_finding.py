@@ -233,3 +233,17 @@ def test_the_autocast_that_was_put_in_is_not_the_programs(finder: ModelFinder, r
     call_of(model, "cpu").dtype = torch.bfloat16
     model(X_ASKED).sum().backward()
     assert "autocast" not in finder.features
+
+
+@pytest.mark.parametrize("name", ["_CachingTorchDispatchMode", "CheckpointFunction"])
+def test_a_torch_without_the_class_of_a_feature_is_looked_at_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.delattr(checkpoint, name)
+    finder, model = ModelFinder("cpu"), nn.Linear(4, 4)
+    finder.start()
+    try:
+        model(X_ASKED).sum().backward()
+    finally:
+        finder.stop()
+    assert models(finder) == [model]

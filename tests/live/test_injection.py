@@ -419,10 +419,13 @@ class TestDistributed:
         assert len(call_of(wrap)._suspects) == 1
         assert session.said == []
 
-    def test_a_knob_that_fails_there_is_said(self, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("gputune.knobs.channels_last.turn_on", lambda root, value: 1 / 0)
+    @pytest.mark.parametrize("function", ["obstacle", "turn_on"])
+    def test_a_knob_that_fails_there_is_said(
+        self, start: Start, monkeypatch: pytest.MonkeyPatch, function: str
+    ) -> None:
+        monkeypatch.setattr(f"gputune.knobs.channels_last.{function}", lambda root, value: 1 / 0)
         session = start({"channels_last": True})
-        assert self.wrap(convnet()).seen[0]
+        assert self.wrap(convnet()).seen[0] is (function == "turn_on")
         assert session.said == ["channels_last was not put in: ZeroDivisionError: division by zero"]
 
     def test_not_where_it_does_not_pay_or_may_not_be(self, start: Start) -> None:

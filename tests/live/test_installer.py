@@ -45,6 +45,13 @@ def training() -> Training:
     return made
 
 
+def test_a_flag_there_and_back_without_a_question_before() -> None:
+    own, installer = torch.backends.cudnn.benchmark, Installer()
+    for values in ({"cudnn_benchmark": not own}, {}, {"cudnn_benchmark": not own}, {}):
+        installer.switch(values)
+        assert torch.backends.cudnn.benchmark is values.get("cudnn_benchmark", own)
+
+
 def test_threads_there_and_back(training: Training) -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(len(os.sched_getaffinity(0)))

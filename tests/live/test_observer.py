@@ -18,7 +18,7 @@ from gputune.live.observer import Follower
 X = torch.ones(2, 4)
 
 
-class Calls(Follower):
+class Heard(Follower):
     def __init__(self, told: Any = lambda *_: None, *, gradients: bool = False, finds_thread: bool = False) -> None:
         self.told, self.gradients, self.finds_thread = told, gradients, finds_thread
         self.models: list[Any] = []
@@ -36,7 +36,7 @@ def _as_before() -> Iterator[None]:
 
 
 def test_each_sees_the_calls_with_its_gradients() -> None:
-    training, inference, model = Calls(gradients=True), Calls(), nn.Sequential(nn.Linear(4, 4))
+    training, inference, model = Heard(gradients=True), Heard(), nn.Sequential(nn.Linear(4, 4))
     model(X)
     with torch.no_grad():
         model(X)
@@ -46,7 +46,7 @@ def test_each_sees_the_calls_with_its_gradients() -> None:
 
 def test_it_gets_inputs_and_output() -> None:
     seen: list[Any] = []
-    Calls(lambda *found: seen.append(found), gradients=True)
+    Heard(lambda *found: seen.append(found), gradients=True)
     model = nn.Linear(4, 4)
     output = model(X)
     [(module, (inputs, named), returned)] = seen
@@ -58,14 +58,14 @@ def test_it_gets_inputs_and_output() -> None:
 
 def test_one_may_begin_and_end_while_another_is_told() -> None:
     """A program's iteration ends with a call, and what looks for its models begins then."""
-    later = Calls(lambda *_: observer.leave(later))
+    later = Heard(lambda *_: observer.leave(later))
     observer.leave(later)
 
     def told(*_: Any) -> None:
         observer.leave(first)
         observer.follow(later)
 
-    first, second, model = Calls(told), Calls(), nn.Linear(4, 4)
+    first, second, model = Heard(told), Heard(), nn.Linear(4, 4)
     with torch.no_grad():
         for _ in range(3):
             model(X)
@@ -73,7 +73,7 @@ def test_one_may_begin_and_end_while_another_is_told() -> None:
 
 
 def test_what_fails_in_a_follower_ends_that_and_not_the_program() -> None:
-    failing, model = Calls(lambda *_: 1 / 0, gradients=True), nn.Linear(4, 4)
+    failing, model = Heard(lambda *_: 1 / 0, gradients=True), nn.Linear(4, 4)
     model(X)
     model(X)
     assert failing.models == [model]
@@ -89,13 +89,13 @@ def test_what_is_called_within_another_call_is_not_seen_whatever_the_gradients()
         def forward(self, x: Any) -> Any:
             return self.layer(x)
 
-    seen = Calls()
+    seen = Heard()
     Frozen()(X)
     assert seen.models == []
 
 
 def test_where_it_is_to_be_found_the_first_thread_that_calls_is_looked_at() -> None:
-    found, own, model = Calls(gradients=True, finds_thread=True), Calls(gradients=True), nn.Linear(4, 4)
+    found, own, model = Heard(gradients=True, finds_thread=True), Heard(gradients=True), nn.Linear(4, 4)
     thread = threading.Thread(target=model, args=(X,))
     thread.start()
     thread.join()
@@ -105,7 +105,7 @@ def test_where_it_is_to_be_found_the_first_thread_that_calls_is_looked_at() -> N
 
 
 def test_a_call_that_raises_is_none_and_the_next_one_is_seen() -> None:
-    seen, model = Calls(gradients=True), nn.Linear(4, 4)
+    seen, model = Heard(gradients=True), nn.Linear(4, 4)
     with pytest.raises(RuntimeError):
         model(torch.ones(2, 3))
     model(X)
@@ -161,7 +161,7 @@ def test_somebody_elses_patch_on_top_stays(holder: Any, name: str) -> None:
 
 
 def test_somebody_elses_wrap_of_calls_works_on() -> None:
-    original, follower, calls = nn.Module.__call__, Calls(gradients=True), []
+    original, follower, calls = nn.Module.__call__, Heard(gradients=True), []
     ours = nn.Module.__call__
 
     def theirs(self: Any, *inputs: Any, **named: Any) -> Any:
@@ -189,7 +189,7 @@ class Does(nn.Module):
 
 
 def test_inside_a_model_the_wrap_of_calls_is_out_of_the_way_and_a_follower_may_leave() -> None:
-    before, found, follower = nn.Module.__call__, [], Calls(gradients=True)
+    before, found, follower = nn.Module.__call__, [], Heard(gradients=True)
     patched = nn.Module.__call__
     Does(lambda: found.append(nn.Module.__call__))(X)
     assert (found, nn.Module.__call__) == ([before], patched)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from gputune.knobs import Value
-from gputune.live.loading import WORKERS
+from gputune.knobs import Value, channels_last
+from gputune.knobs.dataloader_workers import WORKERS
 from gputune.measurement import LOOKS
-from gputune.search import combination as traits_module
+from gputune.search import combination
 from gputune.search.choice import Block
 from gputune.search.combination import DEFAULT, Combination, traits
 from gputune.search.search import FIRST_LOOK, Search, options, precisions, to_compile
@@ -317,9 +317,8 @@ def test_mixed_precision_is_compiled_with_tf32(light: dict[str, Value], first: d
 
 
 def test_what_comes_after_a_setting_is_tried_on_top_of_it_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = traits("channels_last")
-    after = replace(known, after=("amp_dtype",))
-    monkeypatch.setattr(traits_module, "traits", lambda name: after if name == "channels_last" else traits(name))
+    monkeypatch.setattr(channels_last, "AFTER", ("amp_dtype",), raising=False)
+    monkeypatch.setattr(combination, "traits", traits.__wrapped__)
     both = "bfloat16 + channels_last"
     assert [str(one) for one in precisions(DEFAULT, HALF | {"channels_last": True})] == ["bfloat16", both]
     assert [str(one) for one in precisions(DEFAULT, {"channels_last": True})] == ["channels_last"]

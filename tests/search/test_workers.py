@@ -214,14 +214,15 @@ def test_the_best_number_of_workers(rate: Any, most: int, enough: float, expecte
     assert fewest(searched(rate, most, enough, 1000), enough) in expected
 
 
-def test_what_was_seen_counts_where_time_is_over() -> None:
+@pytest.mark.parametrize("most", [0, 1, 2])
+def test_one_number_is_tried_at_the_least_and_what_was_seen_counts_where_time_is_over(most: int) -> None:
     asked: list[int] = []
 
     def rate(workers: int) -> float:
         asked.append(workers)
         return float(batches(10, 0.001)(workers))
 
-    rates = sampled(search(32, 1000.0, 1000), rate, lambda: len(asked) >= 2)
+    rates = sampled(search(32, 1000.0, 1000), rate, lambda: len(asked) >= most)
     assert fewest(rates, 1000.0) == max(asked)
     assert asked[-1] == 0
-    assert len(asked) <= 3
+    assert len(asked) == max(most, 1) + 1

@@ -30,7 +30,7 @@ orders.read()
 """
 
 
-def job(folder: Path, *lines: bytes | None) -> RunningCommand:
+def running(folder: Path, *lines: bytes | None) -> RunningCommand:
     """A program that sends these lines, and waits for an order where one is None."""
     words = json.dumps([line.decode() if line is not None else None for line in lines])
     with (folder / "log").open("wb") as log:
@@ -41,7 +41,7 @@ def job(folder: Path, *lines: bytes | None) -> RunningCommand:
 def test_answers_of_the_right_type_are_taken(tmp_path: Path) -> None:
     timed: Any = {"type": "BlockTimed", "seconds": 2, "peak_bytes": None}
     words = encode(HELLO), encode(Done()), None, encode(Passed()), json.dumps(timed).encode() + b"\n"
-    with job(tmp_path, *words) as started:
+    with running(tmp_path, *words) as started:
         started.first(Done)
         assert started.ask(10, TimeBlock(steps=4)).seconds == 2.0
 
@@ -60,7 +60,7 @@ def test_answers_of_the_right_type_are_taken(tmp_path: Path) -> None:
     ],
 )
 def test_an_invalid_answer_is_a_line(tmp_path: Path, line: bytes, why: str) -> None:
-    with job(tmp_path, encode(HELLO), encode(Done()), None, line) as started:
+    with running(tmp_path, encode(HELLO), encode(Done()), None, line) as started:
         started.first(Done)
         with pytest.raises(RunFailed) as failed:
             started.ask(10, TimeBlock(steps=4))
@@ -69,18 +69,18 @@ def test_an_invalid_answer_is_a_line(tmp_path: Path, line: bytes, why: str) -> N
 
 @pytest.mark.parametrize("lines", [(encode(HELLO) + b"{}\n",), (encode(HELLO), b"{}\n")])
 def test_so_is_an_invalid_message_before_any_order(tmp_path: Path, lines: tuple[bytes, ...]) -> None:
-    with job(tmp_path, *lines) as started, pytest.raises(RunFailed, match="invalid message"):
+    with running(tmp_path, *lines) as started, pytest.raises(RunFailed, match="invalid message"):
         started.first(Done)
 
 
 def test_who_says_no_hello_is_not_heard(tmp_path: Path) -> None:
-    with job(tmp_path, b'{"type": "Hello"}\n') as started, pytest.raises(RunFailed) as failed:
+    with running(tmp_path, b'{"type": "Hello"}\n') as started, pytest.raises(RunFailed) as failed:
         started.first(Done)
     assert failed.value.how == "ended"
 
 
 def test_an_invalid_message_at_the_end_is_no_failure(tmp_path: Path) -> None:
-    with job(tmp_path, encode(HELLO), encode(Done()), None, b"nonsense\n") as started:
+    with running(tmp_path, encode(HELLO), encode(Done()), None, b"nonsense\n") as started:
         started.first(Done)
         started.finish()
 
@@ -88,7 +88,7 @@ def test_an_invalid_message_at_the_end_is_no_failure(tmp_path: Path) -> None:
 @pytest.mark.parametrize("order", [Record(steps=2), TimeBlock(steps=2)])
 def test_a_raised_exception_is_its_words(tmp_path: Path, order: Any) -> None:
     raised = b'{"type": "Raised", "text": "RuntimeError: no", "out_of_memory": false}\n'
-    with job(tmp_path, encode(HELLO), encode(Done()), None, raised) as started:
+    with running(tmp_path, encode(HELLO), encode(Done()), None, raised) as started:
         started.first(Done)
         with pytest.raises(RunFailed, match=r"^it raised RuntimeError: no$"):
             started.ask(10, order)

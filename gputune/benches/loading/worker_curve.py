@@ -23,7 +23,8 @@ SEARCH_SHARE = 0.5
 STILL_WORTH = 0.93
 """The share of the best rate below which a contender of a search is not timed any longer after the first rounds."""
 STILL_WORTH_GIVEN = 0.7
-"""The same of given numbers of workers; if larger, the scatter of the first rounds drops the one to be chosen."""
+"""The share of the best rate below which a number of workers that was given is not timed any longer after the first
+rounds. With a larger share their scatter would drop the number that is to be chosen."""
 
 
 def row(context: Context, bench: str, samples: Sequence[float], params: LoadingParams) -> Measurement:

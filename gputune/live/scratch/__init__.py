@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from ... import plugins
-from . import _imports
+from .. import imports
 from ._rerouting import Places, reroute
 
 
@@ -20,7 +20,7 @@ def redirect(folder: str) -> None:
     for name in plugins.names(__name__):
         one: Any = plugins.load(__name__, name)
         for module in one.PATHS:
-            _imports.after(module, partial(_redirect, one, places), f"checkpoints of {module} are not redirected")
+            imports.after(module, partial(_redirect, one, places), f"checkpoints of {module} are not redirected")
 
 
 def _redirect(one: Any, places: Places, module: ModuleType) -> None:

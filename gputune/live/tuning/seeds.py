@@ -17,7 +17,7 @@ from operator import index
 from typing import Any
 
 from .. import patches
-from ..scratch._imports import after
+from ..imports import after
 
 UNSEEDED = 20_261_125
 """The seed of a program that has none of its own."""

@@ -29,7 +29,7 @@ def redirect(*_):
 if when == "before":
     redirect()
 if when == "during":
-    importlib.import_module("_gputune.live.scratch._imports").after("torch", redirect, "")
+    importlib.import_module("_gputune.live.imports").after("torch", redirect, "")
 for library in libraries.split():
     importlib.import_module(library)
 if when == "after":

@@ -87,6 +87,6 @@ def _call(then: Then, without: str, module: ModuleType) -> None:
     try:
         then(module)
     except Exception as error:
-        from .. import say
+        from . import say
 
         say(f"{without}: {type(error).__name__}: {error}")

@@ -15,7 +15,7 @@ spec = importlib.util.spec_from_file_location("_gputune_private", {str(PRIVATE)!
 private = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(private)
 private.hook()
-after = importlib.import_module("_gputune.live.scratch._imports").after
+after = importlib.import_module("_gputune.live.imports").after
 told = []
 """
 
