@@ -6,6 +6,7 @@ from dataclasses import replace
 from gputune.advice import Choice, Comparison, Facts, Measurements, _training
 from gputune.advice._evidence import compared, first, never
 from gputune.advice._training_rows import BENCH, steps
+from gputune.resources.printable import counted
 
 NOTHING_SECONDS = 0.2
 """A first step that was so fast has compiled nothing: torch runs an LSTM as it is."""
@@ -48,4 +49,4 @@ def _cost(measurements: Measurements, family: str) -> str:
     if type(batch) is not int or batch < 1:  # the row of another version
         return words
     saved = batch / eager.median * (1 - 1 / comparison.ratio)
-    return f"{words}, paid back after {math.ceil(taken.median / saved)} steps"
+    return f"{words}, paid back after {counted(math.ceil(taken.median / saved), 'step')}"

@@ -34,6 +34,13 @@ def one_line(text: str) -> str:
     return printable(" ".join(text.split()))
 
 
+def as_printed(line: str) -> str:
+    """A line of another program's output, as a terminal shows it: its spaces and tabs keep what stands below it in
+    place, such as the caret of a SyntaxError. What cannot be seen is escaped.
+    """
+    return printable(" ".join(line.expandtabs().splitlines()))
+
+
 def fill_standard_streams() -> None:
     """Open /dev/null for each standard stream that this process was started without, so that no other file takes its
     place. A program that is executed here does not inherit that: it finds the stream closed.

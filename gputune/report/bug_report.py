@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
 from gputune.host.shared_text import Cleaner
-from gputune.host.stderr import one_line
+from gputune.host.stderr import as_printed
 from gputune.profile import Profile
 from gputune.report.severities import WORST_FIRST
 from gputune.runtime.status import Status
@@ -53,9 +53,8 @@ def _block(one: Section, clean: Cleaner) -> str:
 
 
 def _line(text: str) -> str:
-    """Indented spaces stay; nothing ends the block."""
-    indent = len(text) - len(text.lstrip(" "))
-    return (" " * indent + one_line(text)).replace("```", "'''")
+    """Nothing ends the block."""
+    return as_printed(text).replace("```", "'''")
 
 
 def _cut(text: str, most: int) -> str:

@@ -1,9 +1,10 @@
-"""A program that was tuned: what was tried, what the guard saw, and the answer in one line."""
+"""A program that was tuned: what was tried, what the guard saw, and the answer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from math import ceil
 from pathlib import Path
 from statistics import median
 from typing import IO, TYPE_CHECKING, Any
@@ -13,8 +14,9 @@ from gputune.measurement import Measurement
 from gputune.profile import Program
 from gputune.report import json
 from gputune.report.charts import Cell, Chart, Mark, Picture, number, ratio, ratio_mark
+from gputune.report.progress import elapsed_words
 from gputune.report.tables import console_of, draw, plain
-from gputune.resources.printable import quoted
+from gputune.resources.printable import counted, quoted
 from gputune.search.combination import Combination
 from gputune.search.search import ENDS
 from gputune.trials.candidates import WAITS
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from gputune.trials.result import TuneResult
 
 WITHIN = 0.03
-"""How far whole starts may lie outside of the interval of the steps that took turns, without a word."""
+"""How far whole starts of the script may lie outside of the interval of the steps that took turns, unmentioned."""
 SEEN = 0.01
 """The share of a step that is waited for data from which on it is shown."""
 STAGES = ("loading", *ENDS)
@@ -108,7 +110,7 @@ def _name(row: Measurement) -> str:
 
 
 def answer(result: TuneResult, path: Path, command: Sequence[str]) -> str:
-    """The last line of a tune of a command, whose result is in the file `path`."""
+    """The last lines of a tune of a command, whose result is in the file `path`; the very last one can be typed."""
     program = result.program
     if result.disturbed:
         return f"{program.entry}: this machine is too busy to tell: {result.disturbed}"
@@ -128,10 +130,9 @@ def answer(result: TuneResult, path: Path, command: Sequence[str]) -> str:
         f"{found.ratio:.3g} times ({found.low:.3g} to {found.high:.3g}) as fast",
         _losses(program),
         *([f"{result.more_memory:.2f} times the memory"] if result.more_memory else []),
-        *_confirmed(program, (found.low, found.high)),
-        quoted("gputune", "apply", str(path), "--", *command),
     ]
-    return "; ".join(words)
+    applied = quoted("gputune", "apply", str(path), "--", *command)
+    return "\n".join(["; ".join(words), *_confirmed(program, (found.low, found.high)), applied])
 
 
 def _losses(program: Program) -> str:
@@ -149,17 +150,27 @@ def _what(program: Program) -> str:
     return "step" if program.trains else "call"
 
 
-def _confirmed(program: Program, interval: tuple[float, float]) -> list[str]:
+def _confirmed(program: Program, interval: tuple[float, float]) -> Iterator[str]:
+    """What whole starts of the script say that its steps, timed in turn in one process, do not."""
     confirmation = program.confirmation
     if confirmation is None:
-        return []
+        return
     plain, tuned = median(confirmation.plain_ms), median(confirmation.tuned_ms)
     whole, (low, high) = plain / tuned, interval
-    words = []
     if whole > high * (1 + WITHIN) or whole < low * (1 - WITHIN):
-        beyond = whole / high - 1 if whole > high else whole / low - 1
-        words.append(f"but {whole:.3g} times in whole starts, {100 * beyond:+.0f} % beyond that")
-    if plain > tuned:
-        steps = max(0.0, 1000 * confirmation.cost_seconds / (plain - tuned))
-        words.append(f"paid back after {steps:.0f} {_what(program)}s ({steps * tuned / 60e3:.1f} min)")
-    return words
+        beyond = f"{100 * (whole / high - 1):.0f} % above" if whole > high else f"{100 * (1 - whole / low):.0f} % below"
+        starts = (
+            f"{counted(len(confirmation.tuned_ms), 'time')} with the settings and {len(confirmation.plain_ms)} without"
+        )
+        yield f"started anew {starts}: {whole:.3g} times as fast, {beyond} that interval"
+    saved, cost = plain - tuned, 1000 * confirmation.cost_seconds
+    if cost > saved > 0:
+        steps = ceil(cost / saved)
+        yield (
+            f"its start takes {_lasting(cost / 1000)} longer; it is ahead after {steps} {_what(program)}s "
+            f"({_lasting(steps * plain / 1000)})"
+        )
+
+
+def _lasting(seconds: float) -> str:
+    return elapsed_words(seconds) if seconds >= 60 else f"{number(seconds)} s"

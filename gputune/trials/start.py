@@ -13,7 +13,7 @@ from typing import IO
 
 from gputune.errors import MeasureError
 from gputune.host.kept import keeper_words, pipe, signals_held
-from gputune.host.stderr import one_line, show
+from gputune.host.stderr import as_printed, show
 from gputune.live import orders, payload
 from gputune.live.scratch._trackers import variables
 from gputune.profile import places
@@ -122,4 +122,4 @@ def _print_end(path: Path) -> None:
             file.seek(max(0, path.stat().st_size - END_BYTES))
             lines = file.read().decode(errors="replace").splitlines()
         for line in lines[-END_LINES:]:
-            show(f"    {one_line(line)[:300]}", err=True)
+            show(f"    {as_printed(line)[:300]}", err=True)

@@ -176,6 +176,12 @@ def test_it_fits_into_an_issue_and_nothing_ends_a_block() -> None:
     assert "\n# a heading" not in text
 
 
+def test_a_traceback_keeps_its_columns_so_that_what_it_marks_is_seen() -> None:
+    lines = ("    value = a  +  f(b)", "                  ^^^^")
+    text = report.text([report.Section(title="Last errors", lines=lines)], Cleaner(Owner()), 0)
+    assert section(text, "Last errors").splitlines() == list(lines)
+
+
 def test_a_section_that_fails_costs_only_itself() -> None:
     def read() -> list[str]:
         raise LookupError("gone")

@@ -1,4 +1,4 @@
-"""The last line of a tune, and what is said before it."""
+"""The last lines of a tune, and what is said before them."""
 
 import io
 from dataclasses import replace
@@ -33,44 +33,57 @@ def tuned(
     return TuneResult(program=made, profile=profile(), combination=FUSED if gain else DEFAULT, gain=gain, **more)
 
 
-def last_line(found: TuneResult) -> str:
+def said_at_the_end(found: TuneResult) -> str:
     return answer(found, Path("profile.yaml"), ["python", "train.py"])
 
 
 NOT_COMPARED = Guard(verdict="off", steps=0)
 UNKNOWN = Guard(verdict="unknown", steps=100, reason="no call of backward on a scalar was seen")
 SLOWER = replace(TIMES, tuned_ms=(20.0, 20.0, 20.0))
+FASTER = replace(TIMES, tuned_ms=(6.25, 6.25, 6.25))
+LATE = replace(TIMES, cost_seconds=500.0)
 
 
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({}, "train.py: 99.65 -> 16.58 ms a step, 6.01 times (5.96 to 6.04) as fast; loss within FP32's own spread; "
-             "paid back after 260 steps (0.1 min); gputune apply profile.yaml -- python train.py"),
+        ({}, "train.py: 99.65 -> 16.58 ms a step, 6.01 times (5.96 to 6.04) as fast; loss within FP32's own spread\n"
+             "its start takes 22.2 s longer; it is ahead after 260 steps (26.6 s)\n"
+             "gputune apply profile.yaml -- python train.py"),
         ({"gain": None}, "train.py: nothing is to be gained here: torch's defaults are best"),
         ({"gain": None, "refused": {"bfloat16": "x"}}, "torch's defaults are best; what was faster, the guard refused"),
         ({"gain": None, "seeming": (FUSED, 1.828)}, "nothing is certain: fused_optimizer seemed 1.83 times as fast"),
         ({"disturbed": "others used 1.2 of 2 CPUs"}, "this machine is too busy to tell: others used 1.2 of 2 CPUs"),
-        ({"guard": NOT_COMPARED}, "; its loss was not compared;"),
+        ({"guard": NOT_COMPARED}, "; its loss was not compared\n"),
         ({"guard": UNKNOWN}, "could not be compared (no call of backward on a scalar was seen)"),
-        ({"times": SLOWER}, "but 5.12 times in whole starts, -14 % beyond that"),
-        ({"more_memory": 1.5}, "; 1.50 times the memory;"),
+        ({"times": SLOWER}, "\nstarted anew 3 times with the settings and 3 without: 5.12 times as fast, "
+                            "14 % below that interval\n"),
+        ({"times": FASTER}, ": 16.4 times as fast, 171 % above that interval\n"),
+        ({"times": LATE}, "\nits start takes 8 min 20 s longer; it is ahead after 5855 steps (9 min 59 s)\n"),
+        ({"times": None}, "loss within FP32's own spread\ngputune apply"),
+        ({"more_memory": 1.5}, "; 1.50 times the memory\n"),
     ],
 )  # fmt: skip
-def test_the_last_line_says_what_is_gained_or_why_nothing_is(more: dict[str, Any], said: str) -> None:
-    assert said in last_line(tuned(**more))
+def test_the_last_lines_say_what_is_gained_or_why_nothing_is(more: dict[str, Any], said: str) -> None:
+    assert said in said_at_the_end(tuned(**more))
+
+
+@pytest.mark.parametrize("cost", [-1.3, 0.0, 0.08])
+def test_a_start_that_takes_no_longer_than_a_step_saves_is_not_mentioned(cost: float) -> None:
+    assert "its start" not in said_at_the_end(tuned(times=replace(TIMES, cost_seconds=cost)))
 
 
 def test_a_program_that_trains_nothing_has_calls_and_outputs() -> None:
     guard = Guard(verdict="accepted", steps=20, reason="outputs within 0.3 % of FP32's")
     found = tuned(guard=guard)
     found = replace(found, program=replace(found.program, trains=False))
-    assert last_line(found) == (
-        "train.py: 99.65 -> 16.58 ms a call, 6.01 times (5.96 to 6.04) as fast; outputs within 0.3 % of FP32's; "
-        "paid back after 260 calls (0.1 min); gputune apply profile.yaml -- python train.py"
+    assert said_at_the_end(found) == (
+        "train.py: 99.65 -> 16.58 ms a call, 6.01 times (5.96 to 6.04) as fast; outputs within 0.3 % of FP32's\n"
+        "its start takes 22.2 s longer; it is ahead after 260 calls (26.6 s)\n"
+        "gputune apply profile.yaml -- python train.py"
     )
     off = replace(found, program=replace(found.program, guard=Guard(verdict="off", steps=0)))
-    assert "; its outputs were not compared;" in last_line(off)
+    assert "; its outputs were not compared\n" in said_at_the_end(off)
 
 
 def test_steps_that_wait_for_their_data() -> None:

@@ -1,0 +1,40 @@
+"""The log of a tuned script, whose end is shown where the script fails."""
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from gputune.errors import MeasureError
+from gputune.trials.start import kept_log
+
+SYNTAX_ERROR = """\
+  File "train.py", line 3
+    total = 1  +  (2
+                  ^
+SyntaxError: '(' was never closed
+"""
+TABLE = "step\tloss\n1\t0.5\n"
+
+
+def shown(output: bytes, folder: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    with suppress(MeasureError), kept_log({"XDG_CACHE_HOME": str(folder)}, ["python", "train.py"]) as log:
+        log.write(output)
+        raise MeasureError("train.py: it ended", "look at its log")
+    return [line.removeprefix("    ") for line in capsys.readouterr().err.splitlines()]
+
+
+def test_an_excerpt_keeps_its_indentation_so_that_a_caret_points_at_its_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert shown(SYNTAX_ERROR.encode(), tmp_path, capsys) == SYNTAX_ERROR.splitlines()
+
+
+def test_the_columns_of_an_excerpt_stand_below_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(TABLE.encode(), tmp_path, capsys) == ["step    loss", "1       0.5"]
+
+
+def test_an_excerpt_does_nothing_to_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(b"  \x1b]0;title\x07 \xff\n", tmp_path, capsys) == [
+        r"  \x1b]0;title\x07 " + "\N{REPLACEMENT CHARACTER}"
+    ]
