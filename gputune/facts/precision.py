@@ -12,6 +12,13 @@ from gputune.host import Host
 _BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}  # in /proc/cpuinfo
 _SINCE = {"float16": (7, 0), "bfloat16": (8, 0), "tf32": (8, 0), "float8": (8, 9)}
 
+# NVIDIA, CUDA GPU Compute Capability; 10.7 as vLLM names sm_107. A major number alone holds for its minor ones that are
+# not listed.
+_ARCHITECTURES = {
+    "3": "Kepler", "5": "Maxwell", "6": "Pascal", "7": "Volta", "7.5": "Turing", "8": "Ampere", "8.9": "Ada",
+    "9": "Hopper", "10": "Blackwell", "10.7": "Rubin", "11": "Blackwell", "12": "Blackwell",
+}  # fmt: skip
+
 # The chips TU116 and TU117, of compute capability 7.5 like those of RTX 20 and T4, but without Tensor Cores.
 # NVIDIA, Turing GeForce GTX: GTX 16, MX450 and MX550, T400 to T2000 of the Quadro line, CMP 30HX.
 _WITHOUT = re.compile(r"\b(GTX 16[0-9]{2}|MX[45]50|T(400|500|550|600|1000|1200|2000)|CMP 30HX)(?![0-9])")
@@ -50,6 +57,22 @@ def tensor_core_dtypes(compute_capability: str | None, name: str = "") -> tuple[
     if capability == (7, 5) and _WITHOUT.search(name):
         return ()
     return tuple(dtype for dtype, since in _SINCE.items() if capability >= since)
+
+
+def hardware_text(compute_capability: str | None, name: str) -> str:
+    """A GPU's architecture and the dtypes of its Tensor Cores, in words; empty without a compute capability."""
+    if not compute_capability:
+        return ""
+    dtypes = tensor_core_dtypes(compute_capability, name)
+    *others, last = dtypes or ("",)
+    parts = (
+        _ARCHITECTURES.get(compute_capability) or _ARCHITECTURES.get(compute_capability.partition(".")[0]),
+        f"Tensor Cores compute in {', '.join(others)}{' and ' if others else ''}{last}"
+        if dtypes
+        else "no Tensor Cores",
+        None if "bfloat16" in dtypes else "torch emulates bfloat16",
+    )
+    return "; ".join(filter(None, parts))
 
 
 def default_flags(torch_version: str) -> Flags | None:

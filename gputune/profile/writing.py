@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from gputune.errors import MeasureError
+from gputune.facts.precision import hardware_text
 from gputune.host import atomic
 from gputune.profile import limits, strict_text
 from gputune.profile.document import Profile
@@ -167,6 +168,8 @@ def _sections(data: dict[str, Any]) -> Iterator[str]:
             yield from (f"- {_yaml(_trimmed(row), flow=True)}" for row in value)
         else:
             yield f"{key}: {_yaml(value, flow=True)}"
+            if key == "fingerprint" and (said := hardware_text(value["compute_capability"], value["gpu"] or "")):
+                yield f"# {said}\n"
 
 
 def _program(data: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING
 from gputune.advice import Choice
 from gputune.checks import Finding, Severity
 from gputune.facts.gap import Gap
+from gputune.facts.precision import hardware_text
 from gputune.knobs import value_text
 from gputune.profile import Fingerprint, Profile, Program
 from gputune.report.answer import Answer
@@ -139,6 +140,8 @@ def _machine(fingerprint: Fingerprint) -> str:
         count = f"{fingerprint.gpu_count} x " if fingerprint.gpu_count > 1 else ""
         capability, driver = fingerprint.compute_capability or "unknown", fingerprint.driver or "unknown"
         lines.append(f"GPU    {count}{fingerprint.gpu}, compute capability {capability}, driver {driver}")
+        if said := hardware_text(fingerprint.compute_capability, fingerprint.gpu):
+            lines.append(f"       {said}")
     libraries = (("CUDA", fingerprint.cuda), ("cuBLAS", fingerprint.cublas), ("cuDNN", fingerprint.cudnn))
     versions = "".join(f", {name} {version}" for name, version in libraries if version)
     lines.append(f"torch  {fingerprint.torch}{versions}")

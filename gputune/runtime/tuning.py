@@ -55,6 +55,9 @@ class Tuning:
         self.family: str | None = None
         """The kind of network that `prepare` saw: convnet, transformer, recurrent, mlp, or None for any other."""
 
+    def __repr__(self) -> str:
+        return f"Tuning, family {self.family}\n{self.applied}"
+
     @property
     def applied(self) -> Rows:
         """The current state of every setting: applied, kept as the user had it, changed later by the program, skipped,

@@ -33,6 +33,31 @@ def test_tensor_core_dtypes(capability, dtypes):
     assert precision.tensor_core_dtypes(capability) == dtypes
 
 
+ALL = "Tensor Cores compute in float16, bfloat16, tf32 and float8"
+
+
+@pytest.mark.parametrize(
+    ("capability", "name", "text"),
+    [
+        ("9.0", "NVIDIA H200", f"Hopper; {ALL}"),
+        ("8.0", "NVIDIA A100-SXM4-80GB", "Ampere; Tensor Cores compute in float16, bfloat16 and tf32"),
+        ("8.6", "NVIDIA A10G", "Ampere; Tensor Cores compute in float16, bfloat16 and tf32"),
+        ("8.9", "NVIDIA L4", f"Ada; {ALL}"),
+        ("10.3", "NVIDIA GB300", f"Blackwell; {ALL}"),
+        ("10.7", "NVIDIA VR200", f"Rubin; {ALL}"),
+        ("12.1", "NVIDIA GB10", f"Blackwell; {ALL}"),
+        ("7.5", "Tesla T4", "Turing; Tensor Cores compute in float16; torch emulates bfloat16"),
+        ("7.5", "NVIDIA GeForce GTX 1660 Ti", "Turing; no Tensor Cores; torch emulates bfloat16"),
+        ("7.0", "Tesla V100-SXM2-32GB", "Volta; Tensor Cores compute in float16; torch emulates bfloat16"),
+        ("6.1", "NVIDIA GeForce GTX 1080", "Pascal; no Tensor Cores; torch emulates bfloat16"),
+        ("99.0", "a GPU of the future", ALL),
+        (None, "", ""),
+    ],
+)
+def test_a_gpu_s_architecture_and_the_dtypes_of_its_tensor_cores_in_words(capability, name, text):
+    assert precision.hardware_text(capability, name) == text
+
+
 @pytest.mark.parametrize(
     "name",
     [

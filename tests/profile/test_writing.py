@@ -383,3 +383,10 @@ def test_a_profile_with_nothing_in_it() -> None:
     made = replace(profile({}), fingerprint=Fingerprint())
     assert parse(dump(made).encode()) == made
     assert made.fingerprint != H200
+
+
+def test_a_profile_of_a_gpu_names_its_architecture_and_the_dtypes_of_its_tensor_cores_in_a_comment() -> None:
+    text = dump(profile())
+    assert "\n# Hopper; Tensor Cores compute in float16, bfloat16, tf32 and float8\n" in text
+    assert parse(text.encode(), lambda said: None) == profile()
+    assert "#" not in dump(profile(fingerprint=Fingerprint(cpu="AMD EPYC")))

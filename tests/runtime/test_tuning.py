@@ -129,6 +129,14 @@ print(json.dumps([level, rows, len(sys.modules["_gputune.live.flags"].rows)]))
         assert tuning.pad(13) == 13
         assert not mixed(tuning)
 
+    def test_as_the_last_line_of_a_notebook_it_shows_what_became_of_each_setting(self) -> None:
+        tuning = apply(measured_here({"amp_dtype": "bfloat16", "dataloader_workers": 2}))
+        tuning.prepare(nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8)))
+        first, *rows = repr(tuning).splitlines()
+        assert first == "Tuning, family mlp"
+        assert rows == repr(tuning.applied).splitlines()
+        assert any("amp_dtype" in row for row in rows)
+
     def test_ignore_fingerprint_applies_it_all_the_same(self) -> None:
         here = local_fingerprint(Host()).cpu_budget
         tuning = apply(profile(CODE, fingerprint=replace(ELSEWHERE, cpu_budget=here)), ignore_fingerprint=True)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from gputune.advice import Choice
+from gputune.facts.precision import hardware_text
 from gputune.knobs import value_text
 from gputune.profile import Fingerprint, Profile
 from gputune.report.answer import Answer
@@ -112,6 +113,7 @@ def machine(profile: Profile) -> Markup:
     rows = {
         "GPU": gpu(found),
         "Compute capability": found.compute_capability,
+        "Hardware": hardware_text(found.compute_capability, found.gpu or ""),
         "Driver": found.driver,
         "torch": found.torch,
         "CUDA": found.cuda,
