@@ -1,14 +1,15 @@
 """Is there a CPU quota that torch and the DataLoader do not see?
 
-`docker run --cpus=2` and a Kubernetes limit set a quota of CPU time, not a set of CPUs: torch still starts one thread,
-and the DataLoader suggests one worker, for every CPU in the affinity. They share the quota, and the kernel stops all of
-them when it is used up. Limit both with OMP_NUM_THREADS and `num_workers`, or ask for more CPUs (`docker run --cpus=8`,
-Kubernetes `resources.limits.cpu`). Below one CPU even a single thread is stopped, and only more CPUs help.
+`docker run --cpus=2` and a Kubernetes limit set a quota of CPU time, not a set of CPUs: torch still starts a thread for
+every CPU (or core) of the affinity, and the DataLoader suggests a worker for every CPU. They share the quota, and the
+kernel stops all of them when it is used up. Limit both with OMP_NUM_THREADS and `num_workers`, or ask for more CPUs
+(`docker run --cpus=8`, Kubernetes `resources.limits.cpu`). Below one CPU even a single thread is stopped, and only more
+CPUs help.
 
 Source: Linux, CFS Bandwidth Control; torch.get_num_threads and DataLoader count the affinity.
 """
 
-from gputune.checks._answers import Facts, Findings, Measurements, ok, unread, warning
+from gputune.checks._answers import Facts, Findings, Measurements, counted, ok, unread, warning
 from gputune.checks._questions import reason
 from gputune.checks._remedies import more, typed
 
@@ -27,6 +28,9 @@ def check(facts: Facts, measurements: Measurements) -> Findings:
     elif (threads or cpu.affinity_count) <= cpu.budget:
         yield ok(f"the quota allows {cpu.quota:g} of {cpu.affinity_count} CPUs, and torch starts {threads} threads")
     else:
-        message = f"the quota allows {cpu.quota:g} CPUs, but torch and the DataLoader count {cpu.affinity_count}"
+        counts = f"torch and the DataLoader count {cpu.affinity_count}"
+        if threads not in (None, cpu.affinity_count):
+            counts = f"torch starts {counted(threads, 'thread')} and the DataLoader counts {cpu.affinity_count}"
+        message = f"the quota allows {cpu.quota:g} CPUs, but {counts}"
         note = f"and give DataLoader num_workers={cpu.budget} or less"
         yield warning(message, typed(f"export OMP_NUM_THREADS={cpu.budget}", note=note), cpu.quota_source)

@@ -1,9 +1,9 @@
 """Is determinism requested, and do other settings contradict it?
 
 Deterministic algorithms give bit-identical results in every run, but are often slower. They contradict cudnn.benchmark,
-which selects algorithms by timing, and need CUBLAS_WORKSPACE_CONFIG=:4096:8 (or :16:8), without which cuBLAS refuses to
-run. That variable alone makes nothing deterministic, and `:16:8` slows matmuls down because it leaves cuBLAS little
-workspace.
+which selects algorithms by timing, and need CUBLAS_WORKSPACE_CONFIG=:4096:8 (or :16:8), without which torch refuses to
+call cuBLAS. That variable alone makes nothing deterministic, and `:16:8` slows matmuls down because it leaves cuBLAS
+little workspace.
 
 Source: PyTorch, Reproducibility; cuBLAS, Results Reproducibility.
 """

@@ -1,7 +1,7 @@
 """Does this pod have limits?
 
 Without a memory limit a leak uses up the node's memory, and the kernel then kills some process on the node; without a
-CPU limit torch starts a thread for each of the node's CPUs, which other pods need too. Set both limits for the
+CPU limit torch starts a thread for each CPU or core of the node, which other pods need too. Set both limits for the
 container.
 
 Source: Kubernetes, Resource Management for Pods and Containers.

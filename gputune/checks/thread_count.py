@@ -1,7 +1,8 @@
 """Is there a CPU for each of torch's threads?
 
 In every rank torch starts as many threads as MKL_NUM_THREADS or OMP_NUM_THREADS says, or else one for each CPU in the
-affinity. If there are more threads than CPUs, they wait for each other at every barrier.
+affinity (for each core, if MKL counts them and a core has two CPUs). If there are more threads than CPUs, they wait for
+each other at every barrier.
 
 Source: torch.get_num_threads; OpenMP, OMP_NUM_THREADS.
 """

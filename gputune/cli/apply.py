@@ -51,7 +51,7 @@ def apply(
         str,
         typer.Argument(
             metavar="PROFILE",
-            help="The profile that gputune probe wrote; auto: GPUTUNE_PROFILE, else the one of this machine.",
+            help="The profile that gputune probe or tune wrote; auto: GPUTUNE_PROFILE, else the one of this machine.",
             autocompletion=_choices.auto,
         ),
     ],

@@ -1,11 +1,12 @@
 """The dtype of automatic mixed precision: `bfloat16`, `float16` or none.
 
-`torch.autocast` runs matmuls and convolutions in the named dtype and keeps the rest in FP32. bfloat16 has FP32's
-range and needs nothing else; float16 overflows at 65504 and its gradients vanish below 6e-8, so a GradScaler belongs
-with it: `Tuning.grad_scaler()` is enabled for float16 only. Below compute capability 8.0 torch emulates bfloat16
-slowly, so float16 is the choice there. The gain differs by kind of network: casting costs time too, so a small
-network may lose. Mixed precision changes results, so it is never applied behind the user's back: it takes a line in
-the training script, a tune of it, or `gputune apply --numerics mixed`, which turns bfloat16 on in an unchanged one.
+`torch.autocast` runs matmuls and convolutions in the named dtype, losses and other operations that need the precision
+in FP32, and all others in the dtype of their inputs. Weights stay in FP32. bfloat16 has FP32's range and needs nothing
+else; float16 overflows at 65504 and its gradients vanish below 6e-8, so a GradScaler belongs with it:
+`Tuning.grad_scaler()` is enabled for float16 only. Below compute capability 8.0 torch emulates bfloat16 slowly, so
+float16 is the choice there. The gain differs by kind of network: casting costs time too, so a small network may lose.
+Mixed precision changes results, so it is never applied behind the user's back: it takes a line in the training script,
+a tune of it, or `gputune apply --numerics mixed`, which turns bfloat16 on in an unchanged one.
 
 Source: PyTorch, "Automatic Mixed Precision" recipe.
 """

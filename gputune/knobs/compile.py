@@ -1,7 +1,8 @@
 """Compile the model: `torch.compile`, which fuses its operations into fewer kernels at the price of compiling first.
 
-It pays where many small operations wait for memory or for Python, and costs seconds to minutes at the first step and
-again for every new shape. It needs a C compiler, Python's headers and, on a GPU, Triton.
+It pays where many small operations wait for memory or for Python, and costs seconds to minutes at the first step. When
+a size changes for the first time, torch compiles once more, for any size. It needs a C compiler, Python's headers and,
+on a GPU, Triton.
 
 Source: PyTorch, "Introduction to torch.compile".
 """

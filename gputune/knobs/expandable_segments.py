@@ -5,8 +5,8 @@ with gigabytes reserved. Segments that grow leave fewer such holes. It saves mem
 uses: sharing CUDA tensors between processes, some pools of CUDA graphs, and GPUs without virtual memory management
 (vGPU, WSL). So no bench speaks for it, and a profile leaves it off until you write `true` there.
 
-torch up to 2.9 reads only the older name of the variable, and yet warns that it is deprecated; newer releases read
-the new name where the older is not set. Both are exported, with one value.
+torch up to 2.9 reads only the older name of the variable, and 2.9 yet warns that it is deprecated; newer releases read
+the new name, PYTORCH_ALLOC_CONF, if the older is not set. Both are exported, with one value.
 
 Source: PyTorch, "CUDA semantics" notes, memory management; executed on 2.8 to 2.15.
 """

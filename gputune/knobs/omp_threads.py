@@ -3,7 +3,7 @@
 Inside a CPU quota torch starts as many threads as the affinity allows; they then share less time than they expect,
 wait for each other at every barrier and are throttled together. Ranks that share CPUs, and a scheduler's grant that
 no affinity enforces, are not seen by torch either. MKL follows OMP_NUM_THREADS unless MKL_NUM_THREADS is set, and
-then that one counts for torch too. torchrun exports OMP_NUM_THREADS=1 when nothing is set.
+then that one counts for torch too. torchrun exports OMP_NUM_THREADS=1 to several ranks if nothing is set.
 
 **The rule**: fewer threads than torch's own count look better beside other work, and hurt once the machine is idle, so
 two runs apart must agree on them. Where torch would start more threads than the process has CPUs, it is given as many

@@ -1,7 +1,7 @@
 """Arguments for DataLoaders that a program made without any about workers.
 
-Only where they change nothing but the speed: a map-style dataset, workers that are forked, and none that persist, since
-those change the order of samples from the second epoch on.
+Only for a map-style dataset, with workers that are forked. None persist, since those change the order of samples from
+the second epoch on. Workers change it too, and all random numbers, if the dataset draws random numbers.
 """
 
 import functools

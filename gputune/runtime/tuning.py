@@ -95,7 +95,7 @@ class Tuning:
         return model
 
     def optimizer_kwargs(self) -> dict[str, Any]:
-        """Arguments for torch's SGD, Adam, AdamW and Adagrad, if parameters are on the GPU: `fused` where faster."""
+        """Arguments for torch's SGD, Adam and AdamW: `fused` where it was faster."""
         return {"fused": True} if self.use("fused_optimizer") is True else {}
 
     def dataloader_kwargs(self, dataset: Any = None) -> dict[str, Any]:

@@ -32,6 +32,11 @@ test_cpu_quota = table(
     {
         "the file is the subject": says("WARNING", subject=QUOTA, files={QUOTA: "250000 100000"}),
         "of less than one CPU, too": says("WARNING", subject=QUOTA, files={QUOTA: "10000 100000"}),
+        "a core of two CPUs gets one thread": quota(
+            "WARNING", "400000 100000",
+            "=the quota allows 4 CPUs, but torch starts 8 threads and the DataLoader counts 16", "OMP_NUM_THREADS=4 ",
+            threads=8,
+        ),
         "torch's threads keep to it": quota(
             "OK", "250000 100000", "=the quota allows 2.5 of 16 CPUs, and torch starts 2 threads", threads=2
         ),

@@ -57,7 +57,7 @@ def recipe() -> str:
 @pytest.mark.frameworks
 @pytest.mark.parametrize("dtype", [None, "bfloat16", "float16"])
 def test_the_whole_recipe_trains_saves_and_resumes(tmp_path: Path, dtype: str | None) -> None:
-    """Gradients are accumulated, unscaled and clipped; the scaler is saved and resumed; evaluation is in FP32."""
+    """Gradients are accumulated, unscaled and clipped; the scaler is saved and resumed; evaluation has no autocast."""
     import torch
 
     values = {"amp_dtype": dtype, "dimension_multiple": {"bfloat16": 8, "float16": 8, "tf32": 8}, "channels_last": True,

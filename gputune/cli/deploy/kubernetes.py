@@ -100,7 +100,7 @@ def daemonset(
 """)
 )
 def configmap(
-    profile: Annotated[Path, _choices.place("FILE", "The profile that gputune probe wrote.")],
+    profile: Annotated[Path, _choices.place("FILE", "The profile that gputune probe or tune wrote.")],
     name: Annotated[str, typer.Option("--name", metavar="NAME", help="The name of the ConfigMap.")] = "gputune-profile",
     namespace: _Namespace = None,
 ) -> None:
