@@ -94,8 +94,11 @@ class Call:
 
         model: Any = self._model()
         call = self.users or model._call_impl
-        if torch.is_grad_enabled() != self.gradients or torch.compiler.is_compiling() or torch._C._get_tracing_state():
+        if torch.compiler.is_compiling() or torch._C._get_tracing_state():
             return call(*inputs, **named)
+        if torch.is_grad_enabled() != self.gradients:  # the weights' layout holds there, too
+            output = call(*inputs, **named)
+            return restored(output, None, contiguous=True) if self.channels_last else output
         if self.instead:
             return self.instead(inputs, named)
         if self._suspects or self._outside:

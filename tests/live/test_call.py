@@ -60,6 +60,13 @@ class TestMixedPrecision:
             model(X)
         assert model.dtypes == [FULL, FULL]
 
+    @pytest.mark.parametrize("gradients", [True, False])
+    def test_outputs_have_the_usual_layout_with_gradients_and_without(self, gradients: bool) -> None:
+        model = nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)
+        call_of(model, "cpu").channels_last = True
+        with torch.set_grad_enabled(gradients):
+            assert model(torch.ones(2, 3, 8, 8)).view(2, -1).shape == (2, 144)
+
     def test_below_the_programs_own_autocast_nothing_is_added_and_nothing_restored(self) -> None:
         model = Net()
         mixed(model)
