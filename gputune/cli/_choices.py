@@ -154,6 +154,6 @@ def place(metavar: str, text: str) -> Any:
 
 
 PYTHON = typer.Option(
-    parser=name, metavar="PATH", help="The interpreter whose torch is meant.", show_default="gputune's own"
+    parser=name, metavar="PATH", help="The interpreter that is meant.", show_default="gputune's own"
 )
 LEVEL = word("LEVEL", "How far results may change: exact, rounding, tf32 or mixed.", lambda: LEVELS)

@@ -1,8 +1,8 @@
 """Compile the model: `torch.compile`, which fuses its operations into fewer kernels at the price of compiling first.
 
 It pays where many small operations wait for memory or for Python, and costs seconds to minutes at the first step. When
-a size changes for the first time, torch compiles once more, for any size. It needs a C compiler, Python's headers and,
-on a GPU, Triton.
+a size changes for the first time, torch compiles once more, for any size. It needs Python's headers, for a GPU also a C
+compiler and Triton, and for the CPU a C++ compiler.
 
 Source: PyTorch, "Introduction to torch.compile".
 """
