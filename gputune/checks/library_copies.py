@@ -1,6 +1,6 @@
 """Is there a second cuBLAS or cuDNN that torch could load instead of its own?
 
-torch's wheels include the versions of cuBLAS and cuDNN that they were built for. A copy in a folder of LD_LIBRARY_PATH
+torch's wheels bring the versions of cuBLAS and cuDNN that they were built for. A copy in a folder of LD_LIBRARY_PATH
 may be loaded instead, or instead of a part that is loaded late: it may be older or slower, or fail with "version
 mismatch". Two copies in one process are worse. Remove the folder from LD_LIBRARY_PATH; torch does not need it.
 

@@ -2,7 +2,8 @@
 
 Since 2.9 torch has two ways to allow TF32: `allow_tf32` with set_float32_matmul_precision, and `fp32_precision`. If a
 program or a sitecustomize sets only the newer one, the older getters raise ("mix of the legacy and new APIs"), and so
-do torch.compile, torch.export and Lightning, which call them. Set both to the same value, as `gputune.apply` does.
+do torch.compile (before 2.15), torch.export and Lightning, which call them. Set both to the same value, as
+`gputune.apply` does.
 
 Source: PyTorch, CUDA notes, TF32; found in torch 2.9 to 2.15.
 """

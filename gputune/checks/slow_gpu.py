@@ -1,9 +1,9 @@
 """Is one GPU of this node slower than the others?
 
-Training on several GPUs runs at the pace of the slowest. Identical cards differ by up to 8 %, so one is called slow
-only if it is at least 10 % below the node's median in steady matmul or in memory bandwidth, and by more than five
-scaled median absolute deviations, in two runs. `gputune probe --device all` measures all GPUs at the same time. With
-fewer than three GPUs there is no telling which one is the exception.
+Training on several GPUs runs at the pace of the slowest. Identical cards of a cluster differ by 8 % on average, so one
+is called slow only if it is at least 10 % below the node's median in steady matmul or in memory bandwidth, and by more
+than five scaled median absolute deviations, in two runs. `gputune probe --device all` measures all GPUs at the same
+time. With fewer than three GPUs there is no telling which one is the exception.
 
 Source: "Not All GPUs Are Created Equal" (SC'22) for what healthy cards differ by; 1.4826 makes a median absolute
 deviation an estimate of the standard deviation.

@@ -153,7 +153,5 @@ def place(metavar: str, text: str) -> Any:
     return typer.Option(parser=path, metavar=metavar, help=text)
 
 
-PYTHON = typer.Option(
-    parser=name, metavar="PATH", help="The interpreter that is meant.", show_default="gputune's own"
-)
+PYTHON = typer.Option(parser=name, metavar="PATH", help="The interpreter that is meant.", show_default="gputune's own")
 LEVEL = word("LEVEL", "How far results may change: exact, rounding, tf32 or mixed.", lambda: LEVELS)
