@@ -81,7 +81,7 @@ def _obstacle(optimizer: Any, device: str) -> Obstacle | None:
         return None
     kind, groups = type(optimizer), optimizer.param_groups
     if kind not in [getattr(torch.optim, name) for name in KINDS]:
-        return Obstacle(f"{kind.__name__} has no fused form")
+        return Obstacle(f"{kind.__name__} is none of torch's {', '.join(KINDS)}")
     given = [name for name in OPTIONS if any(group.get(name) not in (None, False) for group in groups)]
     given += [name for name in ("fused", "foreach") if optimizer.defaults.get(name) is False]
     if given:

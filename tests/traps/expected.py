@@ -125,9 +125,9 @@ TRAPS: dict[str, Trap] = {
     "one_step": Trap(rows=NEVER, script="inference", argv=("step",)),
     "optimizer_each_epoch": Trap(),
     "optimizer_in_backward": Trap(),
-    "optimizer_own": Trap(rows=rows(fused="skipped: has no fused form")),
+    "optimizer_own": Trap(rows=rows(fused="skipped: is none of torch's Adam, AdamW, SGD")),
     "optimizer_pickled": Trap(),
-    "optimizer_subclass": Trap(rows=rows(fused="skipped: has no fused form")),
+    "optimizer_subclass": Trap(rows=rows(fused="skipped: is none of torch's Adam, AdamW, SGD")),
     "output_in_an_object": Trap(
         rows=all_rows("skipped: no model was called"), script="outputs_of_kinds", argv=("object",)
     ),
