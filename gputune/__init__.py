@@ -13,7 +13,7 @@
         loss = loss_function(model(inputs), targets)
 
 A program that nobody edits gets the same flags from the command line: `gputune apply profile.yaml -- python train.py`.
-What the user set, by a variable or a flag, always wins. `gputune --help` lists the verbs, `gputune explain NAME`
+What the user set, by a variable or a flag, wins. `gputune --help` lists the verbs, `gputune explain NAME`
 explains a setting, a check or a bench, and docs/design.md in the repository describes the architecture.
 
 Importing gputune loads none of torch, NVML and rich; each function imports what it needs.

@@ -1,7 +1,7 @@
 """Arguments for DataLoaders that a program made without any about workers.
 
 Only for a map-style dataset, with workers that are forked. None persist, since those change the order of samples from
-the second epoch on. Workers change it too, and all random numbers, if the dataset draws random numbers.
+the second epoch on. So do all workers, if the dataset draws torch's random numbers.
 """
 
 import functools
