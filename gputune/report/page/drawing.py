@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from gputune.report.charts import Bar, Cell, Chart, Mark, Picture, number
+from gputune.report.charts import STAR, Bar, Cell, Chart, Mark, Picture, number
 from gputune.report.page.markup import TIMES, TO, Markup, element, joined
 
 WIDTH = 360.0
@@ -21,6 +21,7 @@ DOTS_STEP = 40.0
 """The height of a row of dots: in less, dots touch the next row's name."""
 APART = 3.5
 """How far the series of a row lie apart, so that equal values do not cover each other."""
+DRAWN_STAR = "★"
 TALLEST = 10
 """From how many rows on a picture is as high as two others."""
 MOST_SAID = 12
@@ -32,8 +33,11 @@ SHAPES = (
 
 
 def figure(chart: Chart) -> Markup:
-    # Bars are a terminal's pictures.
-    rows: list[tuple[Cell, ...]] = [tuple("" if isinstance(cell, Bar) else cell for cell in row) for row in chart.rows]
+    # Bars are a terminal's pictures, and so is its star.
+    rows: list[tuple[Cell, ...]] = [
+        tuple("" if isinstance(cell, Bar) else DRAWN_STAR if cell == STAR else cell for cell in row)
+        for row in chart.rows
+    ]
     chart = replace(chart, rows=rows).filled()
     panels = [_panel(one, chart.title) for one in chart.pictures if one.rows]
     name = f"The numbers of: {chart.title}"
@@ -41,7 +45,8 @@ def figure(chart: Chart) -> Markup:
     numbers = element("div", _table(chart), class_="scroll", role="region", aria_label=name, tabindex=0)
     parts = [element("div", *panels, class_="pictures"), folded("The numbers", numbers)] if panels else [numbers]
     kind = "chart single" if len(panels) == 1 else "chart"
-    return element("figure", element("figcaption", chart.title), *parts, class_=kind)
+    caption = f"{chart.title} ({DRAWN_STAR} {chart.star})" if chart.star else chart.title
+    return element("figure", element("figcaption", caption), *parts, class_=kind)
 
 
 def _panel(picture: Picture, title: str) -> Markup:
@@ -141,7 +146,8 @@ def _bars(picture: Picture, values: Sequence[float]) -> tuple[list[Markup], floa
 def _value(mark: Mark, sign: str) -> str:
     """The number above a bar. Next to a note there is room only for the whisker."""
     interval = f" ({TO.join(map(number, mark.interval))})" if mark.interval and not mark.note else ""
-    return f"{'★ ' if mark.chosen else ''}{number(mark.value)}{sign}{interval}{f' · {mark.note}' if mark.note else ''}"
+    star, note = f"{DRAWN_STAR} " if mark.chosen else "", f" · {mark.note}" if mark.note else ""
+    return f"{star}{number(mark.value)}{sign}{interval}{note}"
 
 
 def _dots(picture: Picture, values: Sequence[float]) -> tuple[list[Markup], float]:
