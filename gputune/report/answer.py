@@ -18,7 +18,7 @@ from gputune.knobs.dataloader_workers import WORKERS
 from gputune.measurement import Comparison, Measurement
 from gputune.probing.recommending import provisional
 from gputune.profile import Profile, Program
-from gputune.report import next_steps
+from gputune.report import next_steps, programs
 from gputune.report.answer_parts import By, Chosen, Gain, Next, Reach, Step
 from gputune.report.network_charts import SETTINGS, choices_of, combination_chosen, readable
 from gputune.search.combination import DEFAULT, Combination
@@ -203,8 +203,12 @@ def _of_samples(profile: Profile) -> Iterator[Gain]:
 def _of_program(program: Program) -> Gain:
     """Its settings were measured together, and each has the gain of all."""
     together = next((choice for choice in program.settings.values() if choice.gain), None)
+    by = By.PROBABLY if programs.is_provisional(program) else By.PROGRAM
+    if not program.settings:
+        by = By.OPEN if programs.seeming(program) else By.NONE
     return Gain(
-        kind="program", name=program.entry, by=By.PROGRAM if program.settings else By.NONE,
+        kind="program", name=program.entry, by=by,
         times=together.gain if together else None, interval=together.interval if together else None,
         guard=program.guard.reason if program.guard and program.guard.verdict == "accepted" else "",
+        why="" if program.settings else programs.why_nothing(program),
     )  # fmt: skip
