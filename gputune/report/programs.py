@@ -94,12 +94,13 @@ def why_nothing(program: Program) -> str:
 
 def charts(program: Program) -> Iterator[Chart]:
     rows, best = _timed(program), Combination.of({name: one.value for name, one in program.settings.items()})
-    stars = {"final": best, "loading": best.only(WORKERS)} if program.settings else {}
+    stars = {"final": best} if program.settings else {}
+    stars |= {"loading": best.only(WORKERS)} if best.workers else {}
     if rows:
         yield Chart(
             title=f"{program.entry}: its own {_what(program)}s",
             star=("probably best" if is_provisional(program) else "chosen") if stars else "",
-            columns=("compared", "", "", "ms", "to the first", "GPU, ms", "MiB", "waits, %"),
+            columns=("compared", "", "ms", "to the first", "GPU, ms", "MiB", "waits, %"),
             numbers=("ms", "GPU, ms", "MiB", "waits, %"),
             rows=list(_arms(rows, stars)),
             pictures=tuple(_bars(rows, stars)),
@@ -154,8 +155,8 @@ def _arms(rows: Sequence[Measurement], stars: Stars) -> Iterator[tuple[Cell, ...
         waited = row.conditions.get("waited", 0.0)
         waits = f"{100 * waited:.0f}" if waited >= SEEN else ""
         gained = "" if new else ratio(row, first) or f"~{number(row.median / first.median)}x"
-        star = STAR if _is_chosen(row, stars) else ""
-        yield (stage if new else "", star, _name(row), number(1000 / row.median), gained, works, memory, waits)
+        first_cell = stage if new else STAR if _is_chosen(row, stars) else ""
+        yield (first_cell, _name(row), number(1000 / row.median), gained, works, memory, waits)
 
 
 def _is_chosen(row: Measurement, stars: Stars) -> bool:

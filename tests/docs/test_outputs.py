@@ -33,7 +33,9 @@ def test_the_tune_on_the_first_screen_is_a_recorded_one() -> None:
     blocks = pages.blocks((ROOT / "README.md").read_text(), "console")
     [block] = [one for one in blocks if one.startswith("$ gputune tune")]
     arms = [line for line in block.splitlines() if " + " in line and not line.startswith("character_gpt")]
+    arms = [line.replace("*", " ", 1) for line in arms]
     path = ROOT / "tests" / "machines" / "nvidia-h200-tuned" / "character_gpt.yaml"
     recorded = gputune("show", str(path), env=environ(COLUMNS="200"))
     assert arms
-    assert not [line for line in arms if line.rstrip() not in recorded.stdout.splitlines()]
+    printed = [line.replace("*", " ", 1) for line in recorded.stdout.splitlines()]
+    assert not [line for line in arms if line.rstrip() not in printed]

@@ -180,6 +180,13 @@ def test_a_program_for_which_nothing_was_chosen_has_a_row_with_what_its_tune_sai
     ) in below
 
 
+def test_programs_whose_names_are_long_and_differ_in_the_middle_are_told_apart():
+    names = [f"train_a_language_model_of_{size}_billion_parameters_and_evaluate.py" for size in ("three", "seven")]
+    text = profile_shown(profile({}, programs=tuple(program(name) for name in names)))
+    assert "...three_b...valuate.py" in text
+    assert "...seven_b...valuate.py" in text
+
+
 def test_a_program_of_a_long_name_leaves_room_for_its_settings():
     text = profile_shown(profile({}, programs=(program("x" * 255),)))
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
