@@ -142,9 +142,10 @@ def _star(tried: Combination, best: Combination | None) -> str:
 def _notes(known: Sequence[Measurement], network: str, choices: Mapping[str, Choice]) -> Iterator[str]:
     """Why the star is not where these rows alone would put it, or why there is none."""
     options, worth = _training_rows.steps(known, network, "options"), _training.options(known, network)
-    if len(worth) < len(options):
-        yield "cudnn_benchmark was not worth it"
     own = {name: choices[name] for name in SETTINGS if name in choices}
+    searches = "cudnn_benchmark" in own and own["cudnn_benchmark"].value is True
+    if len(worth) < len(options) and not searches:
+        yield "cudnn_benchmark was not worth it"
     fused = own.get("fused_optimizer")
     if fused and fused.value and not fused.since and _training.has_fused_like_all(known, network):
         yield "fused_optimizer, since all networks together gain by it"
