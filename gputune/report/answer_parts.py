@@ -124,7 +124,7 @@ AFTER: dict[Step, str] = {
     Step.HERE: "measures this machine; that profile stays as it is",
     Step.TUNE: "what suits your own script best",
     Step.TUNE_ANYWAY: "whether your own script differs",
-    Step.TUNE_AGAIN: "once this machine is idle, since its tune was not certain",
+    Step.TUNE_AGAIN: "its tune was not certain",
 }
 
 

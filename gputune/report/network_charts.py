@@ -101,7 +101,7 @@ def training(profile: Profile) -> Iterator[Chart]:
     for network in _training_rows.families(known):
         rates, options = (_training_rows.steps(known, network, stage) for stage in ("precision", "options"))
         choices, refused = choices_of(profile, network), _training_rows.refusals(known, network)
-        is_known = not any(choices[name].provisional for name in SETTINGS if name in choices)
+        is_known = not any(choices[name].provisional for name in _concerning(choices, network))
         best = combination_chosen(choices, network) if is_known else None
         memory, batch = _memory(known, network), next(iter(rates.values())).params["batch"]
         lines: list[tuple[Cell, ...]] = [
@@ -128,11 +128,15 @@ def choices_of(profile: Profile, network: str) -> Mapping[str, Choice]:
 
 def combination_chosen(choices: Mapping[str, Choice], network: str, names: Sequence[str] = SETTINGS) -> Combination:
     """What a network has of the settings `names`; those of images only if it has any."""
-    known = [name for name in names if network == IMAGES or "images" not in traits(name).needs]
-    values = {name: choices[name].value for name in known if name in choices}
+    values = {name: choices[name].value for name in _concerning(choices, network, names)}
     exact = "tf32" if values.get("matmul_precision") == "tf32" else "float32"
     precision = str(values["amp_dtype"]) if values.get("amp_dtype") in MIXED else exact
     return with_precision(Combination.of({name: True for name in FLAGS if values.get(name) is True}), precision)
+
+
+def _concerning(choices: Mapping[str, Choice], network: str, names: Sequence[str] = SETTINGS) -> list[str]:
+    known = [name for name in names if name in choices]
+    return [name for name in known if network == IMAGES or "images" not in traits(name).needs]
 
 
 def _star(tried: Combination, best: Combination | None) -> str:
@@ -142,7 +146,7 @@ def _star(tried: Combination, best: Combination | None) -> str:
 def _notes(known: Sequence[Measurement], network: str, choices: Mapping[str, Choice]) -> Iterator[str]:
     """Why the star is not where these rows alone would put it, or why there is none."""
     options, worth = _training_rows.steps(known, network, "options"), _training.options(known, network)
-    own = {name: choices[name] for name in SETTINGS if name in choices}
+    own = {name: choices[name] for name in _concerning(choices, network)}
     searches = "cudnn_benchmark" in own and own["cudnn_benchmark"].value is True
     if len(worth) < len(options) and not searches:
         yield "cudnn_benchmark was not worth it"
@@ -153,8 +157,8 @@ def _notes(known: Sequence[Measurement], network: str, choices: Mapping[str, Cho
     for name, choice in own.items():
         if choice.since and differs:
             yield f"{name} {value_text(choice.value)} stands since {choice.since[:10]}"
-        if choice.provisional:
-            yield f"{name} is provisional"
+    if waiting := [name for name, choice in own.items() if choice.provisional]:
+        yield f"provisional: {', '.join(waiting)}"
 
 
 def _bars(

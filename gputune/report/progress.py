@@ -122,9 +122,10 @@ def words(progress: Progress, elapsed: float, width: int | None = None) -> str:
     if width is None or fits(said + ends, width):
         return said + ends
     room = width - len(ends)
-    left = room - cells(one_line(f"{head_of(progress)}: "))
+    head = one_line(head_of(progress))
+    left = room - cells(f"{head}: ")
     if doing and left >= LEAST_SHORTENED:
-        return f"{one_line(head_of(progress))}: {shortened(progress.doing, left)}{ends}"
+        return f"{head}: {shortened(progress.doing, left)}{ends}"
     if room >= LEAST_CUT:
         return cut(said, room) + ends
     return cut(said, width) if width >= LEAST_CUT else ""

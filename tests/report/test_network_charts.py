@@ -201,4 +201,4 @@ def test_what_was_measured_beside_others_has_no_star_and_says_so():
     [chart] = training(busy)
     assert not any(line[0] for line in chart.rows)
     assert chart.star == ""
-    assert ("", "  (fused_optimizer is provisional)", "", "", "") in chart.rows
+    assert ("", "  (provisional: fused_optimizer)", "", "", "") in chart.rows

@@ -52,8 +52,8 @@ class TestWords:
             "bfloat16 + compile + fused_optimizer + tf32 + 8 workers",
         )
         assert [words(replace(part, doing=one), 75, 80) for one in arms] == [
-            "[1/3] measuring the program's own steps: bfloat16 + c...mizer + tf32 (1 min 15 s)",
-            "[1/3] measuring the program's own steps: bfloat16 + c...+ 8 workers (1 min 15 s)",
+            "[1/3] measuring the program's own steps: bfloat16 +...izer + tf32 (1 min 15 s)",
+            "[1/3] measuring the program's own steps: bfloat16 +...+ 8 workers (1 min 15 s)",
         ]
 
     def test_what_takes_two_cells_a_character_is_cut_by_cells(self):
