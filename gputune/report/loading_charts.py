@@ -29,7 +29,7 @@ def workers(profile: Profile) -> Iterator[Chart]:
     for kinds, rule in STARS.items():
         rates = {kind: found for kind in kinds if (found := _rates(measurements, kind))}
         chosen = {kind: _chosen(profile, kind) for kind in rates}
-        stars = [kind for kind, found in rates.items() if chosen[kind] in found]
+        stars = [kind for kind, count in chosen.items() if count is not None]
         by_rule = all(chosen[kind] == of_kind(measurements, kind) for kind in stars)
         if rates:
             yield Chart(
@@ -74,6 +74,8 @@ def _lines(kind: str, rates: Rates, in_turn: LoadingRows, recommended: int | Non
         star = STAR if count == recommended else ""
         times = ratio(row, none) if none and params in in_turn else "a first look only"
         yield name, star, str(count), Bar(value=row.median, most=most), number(row.median), times
+    if recommended is not None and recommended not in rates:
+        yield "", STAR, str(recommended), "", "", "not measured in this probe"
 
 
 def _names(kind: str, rates: Rates) -> Iterator[str]:

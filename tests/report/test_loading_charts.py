@@ -75,6 +75,13 @@ def test_what_stands_from_an_earlier_probe_has_the_star_and_is_of_no_rule():
     assert chart.star == "recommended"
 
 
+def test_what_stands_and_was_not_measured_has_a_line_of_its_own():
+    standing = {"": {"dataloader_workers": Incumbent(value=16, since="2026-11-20")}}
+    [chart] = charts(synthetic("decoding", w0=100.0, w8=380.0), standing)
+    assert [(line[1], line[2]) for line in chart.rows] == [("", "0"), ("", "8"), ("*", "16")]
+    assert chart.rows[-1][-1] == "not measured in this probe"
+
+
 def test_what_was_measured_beside_others_has_no_star():
     busy = [replace(one, conditions={"other_cpus": 9.0}) for one in synthetic("decoding", w0=100.0, w4=140.0)]
     [chart] = charts(busy)
