@@ -111,7 +111,7 @@ def training(profile: Profile) -> Iterator[Chart]:
         ]  # fmt: skip
         lines += _options(options, best)
         if best is not None and best not in (*rates, *options):
-            lines.append((STAR, f"{_name(best)}, which was not measured together", "", "", ""))
+            lines.append((STAR, f"{_name(best)}, which was not measured", "", "", ""))
         yield Chart(
             title=f"Training steps: {network}, batch {batch}",
             star="recommended" if best else "",

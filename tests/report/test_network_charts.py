@@ -191,7 +191,7 @@ def test_the_star_is_on_what_stands_from_an_earlier_probe_and_a_line_says_so():
 def test_a_combination_that_stands_and_was_not_measured_has_a_line_of_its_own():
     [chart] = training(FUSED, standing(compile=True))
     assert [line[:2] for line in chart.rows[-2:]] == [
-        ("*", "tf32 compile, which was not measured together"),
+        ("*", "tf32 compile, which was not measured"),
         ("", "  (compile on stands since 2026-11-20)"),
     ]
 
