@@ -335,3 +335,76 @@ def test_any_part_of_what_was_measured_is_a_probe_after_any_other(seed: int) -> 
     second = probed(part(), first, SECOND)
     assert parse(dump(second).encode()) == second
     assert second.settings.keys() == first.settings.keys()
+
+
+def stands(name: str, value: Any, family: str = "") -> Any:
+    return {family: {name: Incumbent(value=value, since=FIRST)}}
+
+
+def after(rows: list[Measurement], standing: Any) -> Profile:
+    return recommending.profile_of(H200, rows, "cuda:0", created=SECOND, standing=standing)
+
+
+def test_an_option_that_stands_turned_off_has_no_reason_for_turning_it_on() -> None:
+    both = [*fused(1.0), *(replace(one, params={**one.params, "network": "transformer"}) for one in fused(1.4))]
+    assert chosen(probed(both)).reason.startswith("all networks together gain by it")
+    choice = chosen(after(both, stands("fused_optimizer", False, "convnet")))
+    assert choice.value is False
+    assert choice.reason == (
+        "stands since 2026-11-20: this run does not contradict it with certainty; on ran 1 times (0.951 to 1.05) as "
+        "fast as off"
+    )
+
+
+def test_a_multiple_that_stands_has_its_own_gain_and_no_reason_for_any_size() -> None:
+    free = [replace(one, samples=(1000.0 + number,) * 12) for number, one in enumerate(aligned("float32", 1))]
+    free = [replace(one, samples=tuple(sample * one.params["size"] for sample in one.samples)) for one in free]  # type: ignore[operator]
+    assert chosen(probed(free), "dimension_multiple", "").value == {"float32": 1}
+    choice = chosen(after(free, stands("dimension_multiple", {"float32": 4})), "dimension_multiple", "")
+    assert choice.value == {"float32": 4}
+    assert choice.gain == pytest.approx(1.002)
+    assert choice.reason == (
+        "stands since 2026-11-20: this run does not contradict it with certainty; float32 4 ran up to 1 times (1 to 1) "
+        "as fast as without"
+    )
+
+
+def test_multiples_that_stand_have_the_gain_of_the_dtype_that_gains_most_and_not_their_product() -> None:
+    rows = [*aligned("bfloat16", 8), *aligned("tf32", 4)]
+    standing = stands("dimension_multiple", {"bfloat16": 16, "tf32": 16})
+    assert chosen(after(rows, standing), "dimension_multiple", "").gain == pytest.approx(2.0, rel=0.05)
+
+
+def test_what_stands_and_gains_without_certainty_is_not_said_to_lack_a_gain() -> None:
+    rows = fused(1.1)
+    rows[-1] = replace(rows[-1], samples=tuple(100.0 * (1.3 if number % 2 else 0.9) for number in range(12)))
+    assert chosen(probed(rows)).reason.startswith("no certain gain of 3 %: ")
+    choice = chosen(after(rows, stands("fused_optimizer", True, "convnet")))
+    assert (choice.value, choice.gain) == (True, pytest.approx(1.1))
+    assert choice.reason == (
+        "stands since 2026-11-20: this run does not contradict it with certainty; on ran 1.1 times (0.9 to 1.3) as "
+        "fast as off"
+    )
+
+
+def test_a_disturbed_run_says_by_whom_beside_what_stands() -> None:
+    disturbed = [replace(one, conditions={"other_cpus": 64.0}) for one in threads(1.4)]
+    reason = probed(disturbed, probed(threads(0.6)), SECOND).settings["omp_threads"].reason
+    assert reason.startswith(
+        "stands since 2026-11-20: this run is not trusted, since others used 64 of 16 CPUs while cpu_threads measured; "
+    )
+
+
+def test_a_prefetch_factor_stands_with_its_number_of_workers() -> None:
+    """It belongs to a dataset of the user's, whose batches fill /dev/shm, and that is not measured every time."""
+    own = [
+        row("dataset", "throughput", 100.0 * (1 + count), kind="dataset", workers=count, batch=8, **more)
+        for count, more in ((0, {}), (4, {"prefetch_factor": 1}))
+    ]
+    first = probed(own)
+    assert [chosen(first, f"dataloader_{name}", "").value for name in ("workers", "prefetch_factor")] == [4, 1]
+    second = probed(fused(1.2), first, SECOND)
+    assert [chosen(second, f"dataloader_{name}", "").value for name in ("workers", "prefetch_factor")] == [4, 1]
+    other = after(loaded(w0=100.0, w4=120.0, w16=500.0), stands("dataloader_workers", 4))
+    assert chosen(other, "dataloader_workers", "").value == 16
+    assert chosen(other, "dataloader_prefetch_factor", "").reason.startswith("torch's own 2")

@@ -99,17 +99,15 @@ def missing(*rows: object) -> str:
     return TOO_FEW if all(rows) else NOT_MEASURED
 
 
-def decide(
-    comparison: Comparison, values: tuple[Value, Value], what: str, bench: str, *, chosen: bool | None = None
-) -> Choice:
-    """Choose the second of `values` if it gains over the first, torch's default; `what` is the reason's subject.
-    `chosen` overrides the verdict of a choice among more than two.
+def decide(comparison: Comparison, what: str, bench: str, *, chosen: bool | None = None, why: str = "") -> Choice:
+    """Turn a setting on if it gains; `what` is the reason's subject. `chosen` overrides the verdict, for the reason
+    `why`.
     """
-    default, value = values
-    sentence = f"{what} ran {range_text(comparison)} as fast as with torch's default"
-    if comparison.verdict == "gain" if chosen is None else chosen:
-        return choose(value, sentence, comparison, bench)
-    return choose(default, f"{no_gain(comparison)}: {sentence}", comparison, bench)
+    gains = comparison.verdict == "gain"
+    is_on = gains if chosen is None else chosen
+    begins = why if is_on != gains else "" if gains else no_gain(comparison)
+    reason = f"{what} ran {range_text(comparison)} as fast as with torch's default"
+    return choose(is_on, f"{begins}: {reason}" if begins else reason, comparison, bench)
 
 
 def no_gain(comparison: Comparison) -> str:

@@ -25,6 +25,9 @@ WORTH_SEARCH = 1.10
 """The ratio that cuDNN's own search must certainly exceed: it costs time at every new shape, and memory."""
 MOST_MEMORY = 1.25
 """How many times the peak memory may be that cuDNN's own search takes. (It tripled that of a U-Net.)"""
+IN_FASTEST = "part of the combination that gains"
+NOT_IN_PLAINEST = "a plainer combination is about as fast as the fastest"
+LIKE_ALL = "all networks together gain by it, and here it does not certainly lose"
 
 
 def best_of(rows: Steps) -> Combination | None:
@@ -135,7 +138,12 @@ def option(measurements: Measurements, network: str, flag: str) -> tuple[bool, C
 def choice_of_option(measurements: Measurements, network: str, flag: str, what: str) -> Choice | None:
     """A family's choice for a flag; `what` names the steps with it. None where the flag has no samples, or too few."""
     chosen, comparison = option(measurements, network, flag) or (False, None)
-    return decide(comparison, (False, True), what, BENCH, chosen=chosen) if comparison else None
+    if comparison is None:
+        return None
+    why = IN_FASTEST if chosen else NOT_IN_PLAINEST
+    if flag == "fused_optimizer" and has_fused_like_all(measurements, network):
+        why = LIKE_ALL
+    return decide(comparison, what, BENCH, chosen=chosen, why=why)
 
 
 def losing(pairs: Mapping[str, tuple[Measurement | None, Measurement | None]]) -> list[str]:
@@ -177,6 +185,8 @@ def choice_everywhere(
     if comparison is None:
         return unmeasured(False, missing(enough)), []
     slower = losing(enough)
-    for_one = free and comparison.ratio > 1 and not slower and any(beats(*pair) for pair in enough.values())
-    chosen = comparison.verdict == "gain" or for_one
-    return decide(comparison, (False, True), what.format(", ".join(enough)), BENCH, chosen=chosen), slower
+    gaining = [name for name, pair in enough.items() if beats(*pair)]
+    for_one = free and comparison.ratio > 1 and not slower and bool(gaining)
+    chosen, why = comparison.verdict == "gain" or for_one, f"{' and '.join(gaining)} gains and none loses"
+    what = what.format(", ".join(enough))
+    return decide(comparison, what, BENCH, chosen=chosen, why=why), slower

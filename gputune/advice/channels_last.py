@@ -18,7 +18,7 @@ def recommend(facts: Facts, measurements: Measurements) -> Choice:
     comparison = pooled(last, first)
     if comparison is None:
         return unmeasured(False, missing(last, first))
-    return decide(comparison, (False, True), what, "conv")
+    return decide(comparison, what, "conv")
 
 
 def of_family(facts: Facts, measurements: Measurements, family: str) -> Choice | None:

@@ -3,11 +3,16 @@
 from gputune.advice import Choice, Facts, Measurements
 from gputune.advice._evidence import choose
 from gputune.advice.dataloader_workers import chosen_workers, curve
+from gputune.knobs import Value
 
 
 def recommend(facts: Facts, measurements: Measurements) -> Choice:
-    workers = chosen_workers(facts, measurements)
-    if workers == 0:
+    return of_workers(measurements, chosen_workers(facts, measurements))
+
+
+def of_workers(measurements: Measurements, workers: Value) -> Choice:
+    """The choice that goes with a number of workers."""
+    if not workers:
         return choose(None, "no workers, so nothing is prefetched")
     if any((params.workers, params.prefetch_factor) == (workers, 1) for params in curve(measurements, "dataset")):
         return choose(1, "/dev/shm holds no more of the dataset's batches", None, "dataset")

@@ -16,8 +16,13 @@ from gputune.batch_size.trials import MARGIN, BatchSizeRequest, BatchSizes, Tria
 from gputune.bench_process.process import RestartingProcess
 from gputune.benches import _user_code
 from gputune.errors import MeasureError, UsageError
+from gputune.facts import Facts, busy
+from gputune.facts.busy import is_busy
 from gputune.host import Host
+from gputune.host.stderr import say
 from gputune.measurement import Measurement
+from gputune.probing.running import with_conditions
+from gputune.probing.standing import disturbance
 from gputune.progress import READING, Progress
 
 __all__ = ["BatchSizeRequest", "BatchSizes", "search"]
@@ -48,7 +53,8 @@ def search(
         if missing:
             raise MeasureError(f"no batch can be tried on {device}: {missing}", "see: gputune check")
         process.measure_on(device, machine)
-        run = _Search(request=request, device=device, host=host, process=process, progress=progress)
+        _tell_of_others(machine, on_gpu=device.startswith("cuda"))
+        run = _Search(request=request, machine=machine, device=device, host=host, process=process, progress=progress)
         run.start()
         run.find()
         run.time()
@@ -56,8 +62,16 @@ def search(
     return run.answer()
 
 
+def _tell_of_others(machine: Facts, *, on_gpu: bool) -> None:
+    cpu = machine.cpu
+    if cpu.others is not None and is_busy(cpu, cpu.others, on_gpu=on_gpu):
+        used = f"others use {cpu.others:.1f} of {cpu.affinity_count} CPUs"
+        say(f"this machine is busy: {used}; which batch trains fastest cannot be told beside them")
+
+
 @dataclass(kw_only=True)
 class _Search(Runner):
+    machine: Facts
     progress: Callable[[Progress], None]
     trials: list[Trial] = field(default_factory=list)
     timed: list[Measurement] = field(default_factory=list)
@@ -96,7 +110,9 @@ class _Search(Runner):
             left = self.seconds_left() - SHARES["once more"] * self.request.seconds
             seconds = max(1.0, min(left, SHARES["throughput"] * self.request.seconds))
             self._report("throughput", names)
-            self.timed, failure = self.run(batches, seconds, timed=True)
+            before = busy.read(self.host)
+            rows, failure = self.run(batches, seconds, timed=True)
+            self.timed = with_conditions(rows, busy.conditions(before, busy.read(self.host)))
             if failure is None and self.timed:
                 return
             why = failure.why if failure else "the time did not suffice"
@@ -123,7 +139,9 @@ class _Search(Runner):
     def answer(self) -> BatchSizes:
         most = trials.largest(self.trials)
         rows = tuple(row for row in self.timed if most and int(row.params["batch"]) <= most)
-        fastest = trials.best(rows)
+        best, disturbed = trials.best(rows), disturbance(self.machine, self.timed, "batch_size") or ""
+        seeming = int(best.params["batch"]) if best else None
+        is_certain = best is not None and not disturbed and trials.is_certain(rows, best)
         ran = trials.largest(self.trials, 0)
         if ran is None:
             raise MeasureError(f"no batch ran twice: {self.trials[-1].why}", "see that nothing else uses the memory")
@@ -135,8 +153,10 @@ class _Search(Runner):
             largest=most,
             at_least=not trials.is_found(self.trials),
             largest_run=ran,
-            fastest=int(fastest.params["batch"]) if fastest else None,
-            gain=fastest.against(rows[0]) if fastest and fastest is not rows[0] else None,
+            fastest=seeming if is_certain else None,
+            seeming=None if is_certain else seeming,
+            disturbed=disturbed,
+            gain=best.against(rows[0]) if best and best is not rows[0] else None,
             trials=tuple(sorted({trial.batch: trial for trial in self.trials}.values(), key=lambda trial: trial.batch)),
             timed=rows,
             notes=tuple(dict.fromkeys(self.notes)),

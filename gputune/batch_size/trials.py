@@ -85,9 +85,13 @@ class BatchSizes:
     largest_run: int
     """The largest that ran at all."""
     fastest: int | None
-    """The smallest batch with the margin that is within 3 % of the best throughput; None where none was timed."""
+    """The smallest batch with the margin that is within 3 % of the best throughput; None where that is not certain."""
     gain: Comparison | None
     """How much faster it is than the smallest that was timed; None for that one, or with too few samples."""
+    seeming: int | None = None
+    """Where it is not certain, the one that seemed to be it; None where none was timed."""
+    disturbed: str = ""
+    """Who else used the machine while they were timed, so that it is not certain."""
     trials: tuple[Trial, ...]
     """The last trial of each batch, in the order of the batches."""
     timed: tuple[Measurement, ...]
@@ -197,3 +201,17 @@ def best(rows: Sequence[Measurement]) -> Measurement | None:
     top = max(rows, key=lambda row: row.median)
     near = [row for row in rows if median(row.ratios(top) or [0.0]) * LEAST_GAIN >= 1]
     return min(near, key=lambda row: row.params["batch"], default=top)
+
+
+def is_certain(rows: Sequence[Measurement], best: Measurement) -> bool:
+    """Whether the rows tell batches apart: the best certainly gains over another one, or none can gain over it."""
+    others = [row for row in rows if row is not best]
+    over, by = (
+        [one.against(two) for one, two in pairs]
+        for pairs in (
+            [(best, row) for row in others],
+            [(row, best) for row in others],
+        )
+    )
+    gains = any(comparison and comparison.verdict == "gain" for comparison in over)
+    return gains or all(comparison and comparison.verdict == "no gain" for comparison in by)

@@ -24,10 +24,11 @@ def choices(
     own = {name: advice.recommend(name, facts, measurements) for name in knobs.names()}
     workers = final(facts, measurements, own[WORKERS], incumbents.get(WORKERS), (WORKERS, GENERAL))
     # A prefetch_factor was chosen for a number of workers, and says nothing about another number.
-    if own[WORKERS].value != workers.value:
-        own[AHEAD] = dataloader_prefetch_factor.recommend(facts, ())
-    if AHEAD in incumbents and (WORKERS not in incumbents or incumbents[WORKERS].value != workers.value):
-        del incumbents[AHEAD]
+    own[AHEAD] = dataloader_prefetch_factor.of_workers(measurements, workers.value)
+    if workers.since is None:
+        incumbents.pop(AHEAD, None)
+    elif AHEAD in incumbents:
+        own[AHEAD] = unmeasured(knobs.load(AHEAD).DEFAULT, NOT_MEASURED)
     return {
         name: workers if name == WORKERS else final(facts, measurements, choice, incumbents.get(name), (name, GENERAL))
         for name, choice in own.items()

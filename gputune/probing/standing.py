@@ -22,13 +22,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gputune import advice, benches
+from gputune import advice, benches, knobs
 from gputune.advice import Choice
-from gputune.advice._evidence import never
+from gputune.advice._evidence import never, range_text
 from gputune.checks.throttling import FAULTS
 from gputune.facts import Facts
 from gputune.facts.busy import is_busy
-from gputune.knobs import Value
+from gputune.knobs import Value, value_text
 from gputune.measurement import BY_FAR, LEAST_GAIN, Comparison, Measurement
 from gputune.profile.document import Fingerprint, Profile
 from gputune.version import __version__
@@ -110,18 +110,36 @@ def final(
     place: tuple[str, str],
 ) -> Choice:
     """What becomes of this run's choice for a setting and family (`place`), beside the incumbent."""
-    choice = _believed(facts, measurements, place[0], choice)
+    why = _why_not_trusted(facts, measurements, place[0], choice)
     if incumbent is None or not (choice.evidence or choice.unmeasured):
-        return choice
-    told = not choice.unmeasured and not choice.provisional
-    agrees = choice.value == incumbent.value and not choice.provisional
+        return _distrusted(facts, place[0], choice, why) if why else choice
     speeds = _Speeds(facts, measurements, place, choice)
     if choice.unmeasured and speeds.refuses(incumbent.value):
         return choice
-    if told and not agrees and (_is_decided_otherwise(choice) or speeds.certain_gain(choice.value, incumbent.value)):
+    told = not (choice.unmeasured or choice.provisional or why)
+    differs = told and choice.value != incumbent.value
+    if differs and (_is_decided_otherwise(choice) or speeds.certain_gain(choice.value, incumbent.value)):
         return choice
-    contradicts = "" if agrees or choice.unmeasured else ", and this run does not contradict it with certainty"
-    gain, interval = (choice.gain, choice.interval) if agrees else speeds.shown(incumbent.value)
+    return _kept(choice, incumbent, why, speeds)
+
+
+def _kept(choice: Choice, incumbent: Incumbent, why: str, speeds: "_Speeds") -> Choice:
+    """The incumbent with its gain in this run, and a reason that speaks of it; `why` this run is not trusted."""
+    if choice.value == incumbent.value:
+        gain, interval, said = choice.gain, choice.interval, choice.reason
+    else:
+        value, speed = speeds.beside_default(incumbent.value)
+        gain, interval = (speed.ratio, speed.interval) if speed else (None, None)
+        said = speeds.words(value, speed) if speed else ""
+    if choice.unmeasured:
+        how = [choice.reason] if said != choice.reason else []
+    elif why or choice.provisional:
+        how = [f"this run is not trusted{f', since {why}' if why else ''}"]
+    elif choice.value != incumbent.value:
+        how = ["this run does not contradict it with certainty"]
+        said = said or f"{value_text(incumbent.value)} was not measured in it"
+    else:
+        how = []
     return replace(
         choice,
         value=incumbent.value,
@@ -130,7 +148,7 @@ def final(
         since=incumbent.since,
         unmeasured=False,
         provisional=False,
-        reason=f"stands since {incumbent.since[:10]}{contradicts}: {choice.reason}",
+        reason=f"stands since {incumbent.since[:10]}: {'; '.join(filter(None, [*how, said]))}",
     )
 
 
@@ -148,14 +166,26 @@ class _Speeds:
         name, family = place
         self._rows, self._family, self._choice = (facts, measurements), family, choice
         self._default, self._advice = advice.recommend(name, facts, ()).value, advice.of(name)
-        self._has_gains = hasattr(self._advice, "gain_of")
+        self._has_gains, self._torchs = hasattr(self._advice, "gain_of"), knobs.load(name).DEFAULT
 
-    def shown(self, value: Value) -> tuple[float | None, tuple[float, float] | None]:
-        """The gain and interval that belong to a value; torch's default has those of its rival."""
-        if not self._has_gains or value == self._default:
-            return self._choice.gain, self._choice.interval
-        speed = self._gain_of(value)
-        return (speed.ratio, speed.interval) if speed and speed.pairs else (None, None)
+    def beside_default(self, value: Value) -> tuple[Value, Comparison | None]:
+        """The value whose speed over torch's default a choice of `value` is shown with, and that speed: its own, or
+        for torch's default that of this run's choice.
+        """
+        if not self._has_gains or value == self._torchs:
+            choice = self._choice
+            low, high = choice.interval or (0.0, 0.0)
+            known = choice.gain and choice.interval
+            speed = Comparison(ratio=choice.gain or 0.0, low=low, high=high, pairs=1) if known else None
+            return (choice.value if value == self._torchs else value), speed
+        parts = [{key: one} for key, one in value.items()] if isinstance(value, dict) else [value]
+        speeds = [speed for part in parts if (speed := self._gain_of(part)) and speed.pairs]
+        return value, max(speeds, key=lambda speed: speed.ratio, default=None)
+
+    def words(self, value: Value, speed: Comparison) -> str:
+        most = "up to " if isinstance(value, dict) else ""
+        base = value_text(self._torchs) if isinstance(self._torchs, bool) else "without"
+        return f"{value_text(value)} ran {most}{range_text(speed)} as fast as {base}"
 
     def refuses(self, value: Value) -> bool:
         """Whether something else than speed speaks against a value, as nothing does against torch's default."""
@@ -179,17 +209,24 @@ class _Speeds:
         return gain
 
 
-def _believed(facts: Facts, measurements: Sequence[Measurement], name: str, choice: Choice) -> Choice:
-    """The choice, or torch's default and provisional where it rests on a disturbed bench."""
+def _why_not_trusted(facts: Facts, measurements: Sequence[Measurement], name: str, choice: Choice) -> str:
+    """What disturbed a bench that the choice rests on; empty if nothing did, or if it lies far apart all the same."""
     if choice.interval is None or choice.provisional or choice.unmeasured:
-        return choice
+        return ""
     causes = ((bench, disturbance(facts, measurements, bench)) for bench in choice.evidence)
     bench, why = next(((bench, why) for bench, why in causes if why), ("", None))
     if why is None or _lies_far_apart(facts, measurements, name, choice, bench):
-        return choice
-    reason = f"not trusted, since {why} while {bench} measured: {choice.reason}"
-    value = advice.recommend(name, facts, ()).value  # torch's default, but for a limit on threads
-    return replace(choice, value=value, reason=reason, provisional=True)
+        return ""
+    return f"{why} while {bench} measured"
+
+
+def _distrusted(facts: Facts, name: str, choice: Choice, why: str) -> Choice:
+    """Torch's default instead of the choice, or the number of threads that a limit asks for; provisional."""
+    instead = advice.recommend(name, facts, ())
+    is_limit = instead.value != knobs.load(name).DEFAULT
+    limit = f"; a limit asks for {value_text(instead.value)}" if is_limit else ""
+    reason = f"not trusted, since {why}: {choice.reason}{limit}"
+    return replace(choice, value=instead.value, reason=reason, provisional=True)
 
 
 def _lies_far_apart(facts: Facts, measurements: Sequence[Measurement], name: str, choice: Choice, bench: str) -> bool:

@@ -118,6 +118,8 @@ class Program:
     confirmation: Confirmation | None = None
     gaps: tuple[Gap, ...] = ()
     """The settings that could not be tried, or failed, and why."""
+    refused: tuple[Gap, ...] = ()
+    """The combinations that gained and that the guard refused, and why."""
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.entry) <= LONGEST_ENTRY or "/" in self.entry:

@@ -50,20 +50,26 @@ def _plain(profile: Profile) -> dict[str, Any]:
     from gputune.host.shared_text import TEXTS, cleaner
 
     data: dict[str, Any] = _storable(cleaner().all(asdict(profile), TEXTS))
-    if not data["programs"]:
-        del data["programs"]  # earlier versions do not know it
-    own = (program["settings"] for program in data.get("programs", ()))
+    for program in data["programs"]:
+        _drop_empty(program, "refused")
+    own = [program["settings"] for program in data["programs"]]
     for choices in (data["settings"], *data["families"].values(), *own):
         for choice in choices.values():
-            for key in ("unmeasured", "provisional", "since"):
-                if not choice[key]:
-                    del choice[key]  # nor these
+            _drop_empty(choice, "unmeasured", "provisional", "since")
+    _drop_empty(data, "programs")
     try:
         limits.check(data)
         limits.check_programs(data.get("programs", ()))
     except limits.Malformed as fault:
         raise MeasureError(f"the profile could not be read again: {fault}", _SMALLER) from None
     return data
+
+
+def _drop_empty(data: dict[str, Any], *keys: str) -> None:
+    """Leave out these keys if they are empty: earlier versions do not know them."""
+    for key in keys:
+        if not data[key]:
+            del data[key]
 
 
 def _storable(value: Any) -> Any:
@@ -173,11 +179,13 @@ def _sections(data: dict[str, Any]) -> Iterator[str]:
 
 
 def _program(data: dict[str, Any]) -> dict[str, Any]:
+    rows: dict[str, Any] = {name: data[name] for name in ("measurements", "gaps", "refused") if name in data}
+    own: dict[str, Any] = {name: [_OneLine(_trimmed(row)) for row in found] for name, found in rows.items()}
     return data | {
         "fingerprint": _OneLine(data["fingerprint"]),
         "models": [_OneLine(one) for one in data["models"]],
         "by_numerics": {level: _OneLine(values) for level, values in data["by_numerics"].items()},
-        "measurements": [_OneLine(_trimmed(row)) for row in data["measurements"]],
+        **own,
     }
 
 

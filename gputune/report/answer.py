@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gputune import benches
 from gputune.advice import Choice
 from gputune.advice._evidence import product
-from gputune.advice._training_rows import FAMILIES, FLAGS, MIXED, OPTIONS, Steps, steps, with_precision, without_options
+from gputune.advice._training_rows import FAMILIES, OPTIONS, Steps, steps, with_precision, without_options
 from gputune.advice.dataloader_workers import FAMILIES as KINDS
 from gputune.advice.dataloader_workers import bench_of
 from gputune.checks import Finding
@@ -18,18 +18,15 @@ from gputune.knobs.dataloader_workers import WORKERS
 from gputune.measurement import Comparison, Measurement
 from gputune.probing.recommending import provisional
 from gputune.profile import Profile, Program
-from gputune.report import next_steps
+from gputune.report import next_steps, programs
 from gputune.report.answer_parts import By, Chosen, Gain, Next, Reach, Step
-from gputune.report.network_charts import readable
-from gputune.search.combination import DEFAULT, Combination, traits
+from gputune.report.network_charts import SETTINGS, choices_of, combination_chosen, readable
+from gputune.search.combination import DEFAULT, Combination
 
 __all__ = ["Answer", "By", "Chosen", "Gain", "Next", "Reach", "Step", "answer_of"]
 
-SETTINGS = ("amp_dtype", "matmul_precision", *FLAGS)
 FLAGS_OF_TORCH = ("matmul_precision", "cudnn_benchmark")
 """The settings of a network that `gputune apply` alone applies."""
-IMAGES = "convnet"
-"""The reference network that has convolutions, which channels_last and cuDNN's own search concern."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,15 +110,14 @@ def _gains(profile: Profile) -> Iterator[Gain]:
     yield from (_of_program(one) for one in profile.programs)
     rows = readable(profile.measurements)
     for network in FAMILIES:
-        choices = {**profile.settings, **profile.families.get(network, {})}
         if network in profile.families or steps(rows, network, "precision"):
-            yield _of_network(network, choices, rows)
+            yield _of_network(network, choices_of(profile, network), rows)
     yield from _of_samples(profile)
 
 
 def _of_network(network: str, choices: Mapping[str, Choice], rows: list[Measurement]) -> Gain:
     first, second = steps(rows, network, "precision"), steps(rows, network, "options")
-    chosen, flags = (_combination(choices, network == IMAGES, names) for names in (SETTINGS, FLAGS_OF_TORCH))
+    chosen, flags = (combination_chosen(choices, network, names) for names in (SETTINGS, FLAGS_OF_TORCH))
     injected = with_precision(chosen, "bfloat16") if "amp_dtype" in chosen else chosen
     whole = _speed(first, second, chosen)
     return Gain(
@@ -129,14 +125,6 @@ def _of_network(network: str, choices: Mapping[str, Choice], rows: list[Measurem
         times=whole.ratio if whole else None, interval=whole.interval if whole else None,
         by_apply=_reach(first, second, flags), by_mixed=_reach(first, second, injected),
     )  # fmt: skip
-
-
-def _combination(choices: Mapping[str, Choice], images: bool, names: Sequence[str]) -> Combination:
-    """What a network has of the settings `names`; those of images only if it has any."""
-    values = {name: _value(choices, name) for name in names if images or "images" not in traits(name).needs}
-    exact = "tf32" if values.get("matmul_precision") == "tf32" else "float32"
-    precision = str(values["amp_dtype"]) if values.get("amp_dtype") in MIXED else exact
-    return with_precision(Combination.of({name: True for name in FLAGS if values.get(name) is True}), precision)
 
 
 def _value(choices: Mapping[str, Choice], name: str) -> object:
@@ -215,8 +203,12 @@ def _of_samples(profile: Profile) -> Iterator[Gain]:
 def _of_program(program: Program) -> Gain:
     """Its settings were measured together, and each has the gain of all."""
     together = next((choice for choice in program.settings.values() if choice.gain), None)
+    by = By.PROBABLY if programs.is_provisional(program) else By.PROGRAM
+    if not program.settings:
+        by = By.OPEN if programs.seeming(program) else By.NONE
     return Gain(
-        kind="program", name=program.entry, by=By.PROGRAM if program.settings else By.NONE,
+        kind="program", name=program.entry, by=by,
         times=together.gain if together else None, interval=together.interval if together else None,
         guard=program.guard.reason if program.guard and program.guard.verdict == "accepted" else "",
+        why="" if program.settings else programs.why_nothing(program),
     )  # fmt: skip

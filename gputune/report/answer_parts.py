@@ -27,14 +27,17 @@ class By(Enum):
     LOADER_LINES = "by `gputune tune` or a line of your script"
     """As LOADER, but for `--inject-dataloader`, which follows the general number of workers, and that is none."""
     PROGRAM = "by `apply` alone, which recognises it"
+    PROBABLY = "by `apply` alone, which recognises it; the machine was disturbed meanwhile"
     NONE = "nothing to gain"
+    OPEN = "nothing is certain"
+    """Of a program: something seemed faster, and its tune could not tell."""
     UNCERTAIN = "no certain gain of all settings together"
     UNMEASURED = "not measured"
     UNKNOWN = "chosen by an earlier probe, whose figures are not in this file"
     PROVISIONAL = "not known, since the machine was disturbed meanwhile"
 
 
-WITHOUT = (By.NONE, By.UNCERTAIN, By.UNMEASURED, By.UNKNOWN, By.PROVISIONAL)
+WITHOUT = (By.NONE, By.OPEN, By.UNCERTAIN, By.UNMEASURED, By.UNKNOWN, By.PROVISIONAL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +66,8 @@ class Gain:
     """Of samples: the recommended number."""
     guard: str = ""
     """Of a program: what became of its loss."""
+    why: str = ""
+    """Of a program that gains nothing: what its tune said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +96,7 @@ class Step(Enum):
     TUNE = auto()
     HERE = auto()
     TUNE_ANYWAY = auto()
+    TUNE_AGAIN = auto()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,13 +124,14 @@ AFTER: dict[Step, str] = {
     Step.HERE: "measures this machine; that profile stays as it is",
     Step.TUNE: "what suits your own script best",
     Step.TUNE_ANYWAY: "whether your own script differs",
+    Step.TUNE_AGAIN: "its tune was not certain",
 }
 
 
 def gain_texts(gains: Sequence[Gain]) -> Iterator[str]:
     """A sentence for each program and kind of network that gains, one for loading, and one for each other fate."""
     shown = [one for one in gains if one.by not in WITHOUT]
-    yield from (_of_program(one) for one in shown if one.kind == "program")
+    yield from (_of_program(one) for one in gains if one.kind == "program")
     networks = [one for one in shown if one.kind == "network"]
     yield from map(_of_network, sorted(networks, key=lambda one: -(one.times or 0.0)))
     for by in (By.LOADER, By.LOADER_LINES):
@@ -132,7 +139,7 @@ def gain_texts(gains: Sequence[Gain]) -> Iterator[str]:
         if loading:
             yield f"data loading: {', '.join(map(_of_samples, loading))}; {by.value}"
     for by in WITHOUT:
-        same = [name_of(one) for one in gains if one.by is by]
+        same = [name_of(one) for one in gains if one.by is by and not one.why]
         if same:
             yield f"{by.value}: {', '.join(same)}"
     if not gains:
@@ -167,10 +174,14 @@ def _with_gain(one: Chosen) -> str:
 
 
 def _of_program(gain: Gain) -> str:
+    if gain.why:
+        return f"{gain.name}: {gain.why}"
     if gain.times is None:
         return f"{gain.name}: tuned, without a figure"
+    probably = "probably " if gain.by is By.PROBABLY else ""
     interval = " ({:.3g} to {:.3g})".format(*gain.interval) if gain.interval else ""
-    return f"{gain.name}: {gain.times:.3g} times as fast{interval}" + (f"; {gain.guard}" if gain.guard else "")
+    guard = f"; {gain.guard}" if gain.guard else ""
+    return f"{gain.name}: {probably}{gain.times:.3g} times as fast{interval}{guard}"
 
 
 def _of_samples(gain: Gain) -> str:

@@ -17,7 +17,7 @@ LEAST_SETTINGS, MOST_SETTINGS = 2, 4
 MOST_MESSAGE, MOST_COMMAND = 2, 3
 """Lines of one finding's message, and of one command."""
 EVERY = "every setting with its reason: "
-BEFORE_RUNNING = (Step.REPAIR, Step.AGAIN, Step.MEASURE, Step.MEASURE_OTHERS, Step.RETRY)
+BEFORE_RUNNING = (Step.REPAIR, Step.AGAIN, Step.MEASURE, Step.MEASURE_OTHERS, Step.RETRY, Step.TUNE_AGAIN)
 
 
 def lines(answer: Answer, width: int, *, written: str = "") -> list[str]:

@@ -1,10 +1,12 @@
 """The answer of a search for a batch size: a row for each batch, and which one to take, in sentences."""
 
+from collections.abc import Mapping
 from typing import IO
 
 from gputune.batch_size import BatchSizes
 from gputune.batch_size.trials import Trial
 from gputune.checks._answers import gib
+from gputune.measurement import Measurement
 from gputune.report.charts import Cell, Chart, number, rate, ratio
 from gputune.report.tables import console_of, draw, plain
 
@@ -64,7 +66,7 @@ def largest(answer: BatchSizes) -> str:
 def fastest(answer: BatchSizes) -> str:
     rows = {int(row.params["batch"]): row for row in answer.timed}
     if answer.fastest is None:
-        return "Best throughput: unknown; no batch was timed."
+        return f"Best throughput: {_not_certain(answer, rows)}"
     row, smallest = rows[answer.fastest], min(rows)
     parts = [f"Best throughput: {answer.fastest}, at {rate(row)} samples/s"]
     if answer.gain:
@@ -76,3 +78,17 @@ def fastest(answer: BatchSizes) -> str:
     if any((trial.rate or 0) > row.median for trial in answer.trials if trial.batch not in rows):
         parts.append("rates with a ~ are of a moment's trial and were not compared")
     return "; ".join(parts) + "."
+
+
+def _not_certain(answer: BatchSizes, rows: Mapping[int, Measurement]) -> str:
+    if answer.seeming is None:
+        return "unknown; no batch was timed."
+    why = (
+        f"since {answer.disturbed} meanwhile"
+        if answer.disturbed
+        else "since no batch was certainly faster than another"
+    )
+    return (
+        f"not certain, {why}. {answer.seeming} seemed best, at {rate(rows[answer.seeming])} samples/s; "
+        "search again on an idle machine, or with more --seconds."
+    )

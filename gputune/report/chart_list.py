@@ -14,15 +14,22 @@ CHARTS: Mapping[str, tuple[Callable[[Sequence[Measurement]], Iterator[Chart]], .
     ),
     "Convolutions": (network_charts.convolutions,),
     "Attention": (network_charts.attention,),
-    "Loading data": (loading_charts.workers,),
-    "Networks": (network_charts.training,),
 }  # fmt: skip
-"""By subject. The most important come last, next to the answer of a terminal; a page reverses the groups."""
+"""By subject, what is drawn of measurements alone."""
+OF_CHOICES: Mapping[str, Callable[[Profile], Iterator[Chart]]] = {
+    "Loading data": loading_charts.workers,
+    "Networks": network_charts.training,
+}
+"""What also marks the profile's choices. The most important come last, next to the answer of a terminal; a page
+reverses the groups."""
 
 
 def groups(profile: Profile) -> Iterator[tuple[str, list[Chart]]]:
     for title, makers in CHARTS.items():
         if charts := [chart for make in makers for chart in make(profile.measurements)]:
+            yield title, charts
+    for title, make_of in OF_CHOICES.items():
+        if charts := list(make_of(profile)):
             yield title, charts
     for program in profile.programs:
         if charts := list(programs.charts(program)):

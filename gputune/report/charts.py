@@ -24,6 +24,8 @@ class Bar:
 
 
 Cell = str | Bar
+STAR = "*"
+"""A cell that marks the row which is recommended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,8 @@ class Chart:
     """A title, and below it lines of cells under the names of their columns, if they have names."""
 
     title: str
+    star: str = ""
+    """What the rows marked with `STAR` are; empty where a chart has no such mark."""
     columns: tuple[str, ...]
     rows: list[tuple[Cell, ...]]
     numbers: tuple[str, ...] = ()

@@ -29,7 +29,7 @@ def wrap(text: str, width: int, indent: str = INDENT) -> list[str]:
 
 
 def fits(line: str, width: int) -> bool:
-    return _cells(line) <= width
+    return cells(line) <= width
 
 
 def cut(text: str, width: int) -> str:
@@ -38,6 +38,27 @@ def cut(text: str, width: int) -> str:
     if fits(line, width):
         return line
     return next(_broken(line, max(1, width - len(CUT)))).rstrip(" .") + CUT
+
+
+def shortened(text: str, width: int, sign: str = CUT) -> str:
+    """A text on one line, its middle cut out for a sign: what tells names apart mostly stands at their ends."""
+    line = one_line(text)
+    if fits(line, width):
+        return line
+    room = max(2, width - len(sign))
+    begins, ends = (next(_broken(part, room // 2)) for part in (line, line[::-1]))
+    return f"{begins.rstrip()}{sign}{ends[::-1].lstrip()}"
+
+
+def told_apart(names: Sequence[str], width: int, sign: str = CUT) -> dict[str, str]:
+    """Each name shortened. Those that would then be the same are shown from where they differ on."""
+    short = {name: shortened(name, width, sign) for name in names}
+    for shown in set(short.values()):
+        same = [name for name in short if short[name] == shown]
+        begins = max(count for count in range(len(same[0]) + 1) if len({name[:count] for name in same}) == 1)
+        if len(same) > 1:
+            short |= {name: shortened(sign + name[begins:], width, sign) for name in same}
+    return short
 
 
 def clipped(text: str, width: int, most: int) -> list[str]:
@@ -95,7 +116,7 @@ def _on_lines(typed: Sequence[str], width: int) -> list[str] | None:
 def _broken(word: str, width: int) -> Iterator[str]:
     part, used = "", 0
     for char in word:
-        taken = _cells(char)
+        taken = cells(char)
         if part and used + taken > width:
             yield part
             part, used = "", 0
@@ -103,7 +124,7 @@ def _broken(word: str, width: int) -> Iterator[str]:
     yield part
 
 
-def _cells(text: str) -> int:
+def cells(text: str) -> int:
     if text.isascii():
         return len(text)
     from rich.cells import cell_len

@@ -5,9 +5,11 @@ from dataclasses import replace
 from itertools import chain, repeat
 
 from gputune.advice._evidence import LoadingParams, LoadingRows, loading_rows
-from gputune.advice.dataloader_workers import CLOSE, KINDS, curve, of_kind
+from gputune.advice.dataloader_workers import CLOSE, KINDS, bench_of, curve, of_kind
+from gputune.knobs.dataloader_workers import WORKERS
 from gputune.measurement import Measurement
-from gputune.report.charts import Bar, Cell, Chart, Picture, mark, number, ratio
+from gputune.profile import Profile
+from gputune.report.charts import STAR, Bar, Cell, Chart, Picture, mark, number, ratio
 from gputune.search.workers import NEARLY_BEST
 
 Rates = Mapping[int, tuple[LoadingParams, Measurement]]
@@ -16,35 +18,47 @@ STARS = {
     ("dataset",): f"the fewest within {100 * (NEARLY_BEST - 1):.0f} % of the best",
     KINDS: f"the most within {100 * (CLOSE - 1):.0f} % of the best that gain",
 }
-"""By the kinds of samples in one chart, which number of workers has the star."""
+"""By the kinds of samples in one chart, the rule by which a number of workers has the star."""
 
 
-def workers(measurements: Sequence[Measurement]) -> Iterator[Chart]:
-    """Rows whose batches were not handed over are left out. Ratios are of rows taken in turn with no workers."""
-    for kinds, star in STARS.items():
-        lines = [
-            line
-            for kind in kinds
-            for line in _lines(kind, _rates(measurements, kind), curve(measurements, kind), of_kind(measurements, kind))
-        ]
-        if lines:
+def workers(profile: Profile) -> Iterator[Chart]:
+    """Rows whose batches were not handed over are left out. Ratios are of rows taken in turn with no workers. The star
+    is on the profile's choice, which another rule made where it stands from an earlier probe.
+    """
+    measurements = profile.measurements
+    for kinds, rule in STARS.items():
+        rates = {kind: found for kind in kinds if (found := _rates(measurements, kind))}
+        chosen = {kind: _chosen(profile, kind) for kind in rates}
+        stars = [kind for kind, count in chosen.items() if count is not None]
+        by_rule = all(chosen[kind] == of_kind(measurements, kind) for kind in stars)
+        if rates:
             yield Chart(
-                title=f"DataLoader: samples/s by workers (* {star})",
+                title="DataLoader: samples/s by workers",
+                star=(rule if by_rule else "recommended") if stars else "",
                 columns=("samples", "", "workers", "", "samples/s", "to 0 workers"),
                 numbers=("workers", "samples/s"),
-                rows=lines,
-                pictures=tuple(_curves(measurements, kinds)),
+                rows=[
+                    line
+                    for kind, found in rates.items()
+                    for line in _lines(kind, found, curve(measurements, kind), chosen[kind])
+                ],
+                pictures=tuple(_curve(kind, found, chosen[kind]) for kind, found in rates.items()),
             )
 
 
-def _curves(measurements: Sequence[Measurement], kinds: Sequence[str]) -> Iterator[Picture]:
-    """A picture of each kind: their rates are too far apart for one."""
-    for kind in kinds:
-        rates, recommended = _rates(measurements, kind), of_kind(measurements, kind)
-        if rates:
-            name = DATASET if kind == "dataset" else kind
-            marks = {f"{at} workers": (replace(mark(row), chosen=at == recommended),) for at, (_, row) in rates.items()}
-            yield Picture(name=name, unit="samples/s", rows=marks)
+def _chosen(profile: Profile, kind: str) -> int | None:
+    """The number of workers that is recommended for a kind of samples; None where none is, or not yet."""
+    general = "dataset" if bench_of(profile.measurements) == "dataset" else "decoding"
+    choice = (profile.settings if kind == general else profile.families.get(kind, {})).get(WORKERS)
+    if choice is None or choice.unmeasured or choice.provisional:
+        return None
+    return choice.value if isinstance(choice.value, int) else None
+
+
+def _curve(kind: str, rates: Rates, recommended: int | None) -> Picture:
+    """Each kind has a picture of its own: their rates are too far apart for one."""
+    marks = {f"{at} workers": (replace(mark(row), chosen=at == recommended),) for at, (_, row) in rates.items()}
+    return Picture(name=DATASET if kind == "dataset" else kind, unit="samples/s", rows=marks)
 
 
 def _rates(measurements: Sequence[Measurement], kind: str) -> Rates:
@@ -57,9 +71,11 @@ def _lines(kind: str, rates: Rates, in_turn: LoadingRows, recommended: int | Non
     most = max((row.median for _, row in rates.values()), default=0.0)
     none = rates[0][1] if 0 in rates else None
     for name, (count, (params, row)) in zip(_names(kind, rates), rates.items(), strict=False):
-        star = "*" if count == recommended else ""
+        star = STAR if count == recommended else ""
         times = ratio(row, none) if none and params in in_turn else "a first look only"
         yield name, star, str(count), Bar(value=row.median, most=most), number(row.median), times
+    if recommended is not None and recommended not in rates:
+        yield "", STAR, str(recommended), "", "", "not measured in this probe"
 
 
 def _names(kind: str, rates: Rates) -> Iterator[str]:

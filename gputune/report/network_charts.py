@@ -4,13 +4,27 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
-from gputune.advice import _training, _training_rows
+from gputune.advice import Choice, _training, _training_rows
 from gputune.advice._evidence import select
-from gputune.advice._training_rows import Steps, combination_of, precision_of, without_options
+from gputune.advice._training_rows import (
+    FLAGS,
+    MIXED,
+    Steps,
+    combination_of,
+    precision_of,
+    with_precision,
+    without_options,
+)
 from gputune.advice.sdpa_backend import Workload
+from gputune.knobs import value_text
 from gputune.measurement import Measurement
-from gputune.report.charts import Bar, Cell, Chart, Mark, Picture, mark, number, rate, ratio, ratio_mark, rows
-from gputune.search.combination import DEFAULT, Combination
+from gputune.profile import Profile
+from gputune.report.charts import STAR, Bar, Cell, Chart, Mark, Picture, mark, number, rate, ratio, ratio_mark, rows
+from gputune.search.combination import DEFAULT, Combination, traits
+
+SETTINGS = ("amp_dtype", "matmul_precision", *FLAGS)
+IMAGES = "convnet"
+"""The reference network that has convolutions, which channels_last and cuDNN's own search concern."""
 
 
 def convolutions(measurements: Sequence[Measurement]) -> Iterator[Chart]:
@@ -79,31 +93,72 @@ def _backend_marks(backends: Mapping[str, Measurement]) -> tuple[Mark, ...]:
     return tuple(mark(backends[name], "torch's own choice" if name == "default" else name) for name in ordered)
 
 
-def training(measurements: Sequence[Measurement]) -> Iterator[Chart]:
+def training(profile: Profile) -> Iterator[Chart]:
     """The groups were measured one after the other, so each has ratios of its own: the first to torch's defaults, the
-    second to the same precision and memory format without options.
+    second to the same precision and memory format without options. The star is on what the profile's choices are.
     """
-    known = readable(measurements)
+    known = readable(profile.measurements)
     for network in _training_rows.families(known):
-        rates = _training_rows.steps(known, network, "precision")
-        best, refused = _training.best(known, network), _training_rows.refusals(known, network)
+        rates, options = (_training_rows.steps(known, network, stage) for stage in ("precision", "options"))
+        choices, refused = choices_of(profile, network), _training_rows.refusals(known, network)
+        is_known = not any(choices[name].provisional for name in _concerning(choices, network))
+        best = combination_chosen(choices, network) if is_known else None
         memory, batch = _memory(known, network), next(iter(rates.values())).params["batch"]
-        lines = [
-            ("*" if tried == best else "", _name(tried) + (", refused" if precision_of(tried) in refused else ""),
+        lines: list[tuple[Cell, ...]] = [
+            (_star(tried, best), _name(tried) + (", refused" if precision_of(tried) in refused else ""),
              _milliseconds(row), ratio(row, rates.get(DEFAULT)), memory.get(tried, ""))
             for tried, row in _ranked(rates)
         ]  # fmt: skip
-        options, worth = _training_rows.steps(known, network, "options"), _training.options(known, network)
-        like_all: list[tuple[Cell, ...]] = []
-        if _training.has_fused_like_all(known, network):
-            like_all = [("", "  (fused_optimizer, since all networks together gain by it)", "", "", "")]
+        lines += _options(options, best)
+        if best is not None and best not in (*rates, *options):
+            lines.append((STAR, f"{_name(best)}, which was not measured", "", "", ""))
         yield Chart(
-            title=f"Training steps: {network}, batch {batch} (* recommended)",
+            title=f"Training steps: {network}, batch {batch}",
+            star="recommended" if best else "",
             columns=("", "", "ms", "to the default", "MiB"),
             numbers=("ms", "MiB"),
-            rows=[*lines, *_options(options, best, worth), *like_all],
+            rows=[*lines, *(("", f"  ({note})", "", "", "") for note in _notes(known, network, choices))],
             pictures=tuple(_bars(known, network, best, refused)),
         )
+
+
+def choices_of(profile: Profile, network: str) -> Mapping[str, Choice]:
+    return {**profile.settings, **profile.families.get(network, {})}
+
+
+def combination_chosen(choices: Mapping[str, Choice], network: str, names: Sequence[str] = SETTINGS) -> Combination:
+    """What a network has of the settings `names`; those of images only if it has any."""
+    values = {name: choices[name].value for name in _concerning(choices, network, names)}
+    exact = "tf32" if values.get("matmul_precision") == "tf32" else "float32"
+    precision = str(values["amp_dtype"]) if values.get("amp_dtype") in MIXED else exact
+    return with_precision(Combination.of({name: True for name in FLAGS if values.get(name) is True}), precision)
+
+
+def _concerning(choices: Mapping[str, Choice], network: str, names: Sequence[str] = SETTINGS) -> list[str]:
+    known = [name for name in names if name in choices]
+    return [name for name in known if network == IMAGES or "images" not in traits(name).needs]
+
+
+def _star(tried: Combination, best: Combination | None) -> str:
+    return STAR if tried == best else ""
+
+
+def _notes(known: Sequence[Measurement], network: str, choices: Mapping[str, Choice]) -> Iterator[str]:
+    """Why the star is not where these rows alone would put it, or why there is none."""
+    options, worth = _training_rows.steps(known, network, "options"), _training.options(known, network)
+    own = {name: choices[name] for name in _concerning(choices, network)}
+    searches = "cudnn_benchmark" in own and own["cudnn_benchmark"].value is True
+    if len(worth) < len(options) and not searches:
+        yield "cudnn_benchmark was not worth it"
+    fused = own.get("fused_optimizer")
+    if fused and fused.value and not fused.since and _training.has_fused_like_all(known, network):
+        yield "fused_optimizer, since all networks together gain by it"
+    differs = _training.best(known, network) != combination_chosen(choices, network)
+    for name, choice in own.items():
+        if choice.since and differs:
+            yield f"{name} {value_text(choice.value)} stands since {choice.since[:10]}"
+    if waiting := [name for name, choice in own.items() if choice.provisional]:
+        yield f"provisional: {', '.join(waiting)}"
 
 
 def _bars(
@@ -130,17 +185,14 @@ def _beside(tried: Combination, alone: Combination, stage: str) -> str:
     return f"+ {' '.join(options)}" if options else "alone"
 
 
-def _options(rates: Steps, best: Combination | None, worth: Steps) -> list[tuple[Cell, ...]]:
+def _options(rates: Steps, best: Combination | None) -> Iterator[tuple[Cell, ...]]:
     if not rates:
-        return []
+        return
     alone = without_options(next(iter(rates)))
-    lines: list[tuple[Cell, ...]] = [("", f"options on {_name(alone)}:", "", "to it alone", "")]
+    yield "", f"options on {_name(alone)}:", "", "to it alone", ""
     for tried, row in _ranked(rates):
         name = f"  {_beside(tried, alone, 'options')}"
-        lines.append(("*" if tried == best else "", name, _milliseconds(row), ratio(row, rates.get(alone)), ""))
-    if len(worth) < len(rates):
-        lines.append(("", "  (cudnn_benchmark was not worth it)", "", "", ""))
-    return lines
+        yield _star(tried, best), name, _milliseconds(row), ratio(row, rates.get(alone)), ""
 
 
 def readable(measurements: Sequence[Measurement]) -> list[Measurement]:

@@ -10,6 +10,7 @@ from gputune.probing.plan import ALL
 from gputune.probing.recommending import provisional
 from gputune.profile import Profile, Program
 from gputune.report.answer_parts import PLACEHOLDER, By, Gain, Next, Step
+from gputune.report.programs import is_provisional, seeming
 from gputune.report.severities import merged
 
 TRAIN = ("python", "train.py")
@@ -25,7 +26,7 @@ def elsewhere(profile: Profile, path: str, gains: Sequence[Gain]) -> Iterator[Ne
     beside = ("-o", HERE) if PurePath(path).name == USUAL else ()
     yield Next(step=Step.HERE, words=("gputune", "probe", *beside))
     programs = list(_programs(profile, path))
-    yield from programs
+    yield from (*programs, *_tunes(profile, path))
     yield from _others(profile, path, gains, tuned=bool(programs))
 
 
@@ -42,18 +43,18 @@ def next_steps(
         if remedy and remedy.strip():  # of a file, any text may be one
             yield Next(step=Step.REPAIR, words=(remedy,))
         yield Next(step=Step.LOOK, words=("gputune", "check"))
-    programs = list(_programs(profile, path))
-    yield from programs
+    programs, tunes = list(_programs(profile, path)), list(_tunes(profile, path))
+    yield from (*programs, *tunes)
     if again:
         yield Next(step=Step.AGAIN, words=tuple(again))
     elif mostly_unmeasured(profile):
-        step = Step.MEASURE_OTHERS if programs else Step.MEASURE
+        step = Step.MEASURE_OTHERS if programs or tunes else Step.MEASURE
         yield Next(step=step, words=_probe(_as_before(profile, path)))
     elif failed:
         yield Next(step=Step.RETRY, words=_probe({"--only": ",".join(failed), **_as_before(profile, path)}))
     others = list(_others(profile, path, gains, tuned=bool(programs)))
     yield from others
-    if not (errors or again or mostly_unmeasured(profile)):
+    if not (errors or again or tunes or mostly_unmeasured(profile)):
         found = programs or others or any(one.by in (By.LOADER, By.LOADER_LINES) for one in gains)
         yield Next(step=Step.TUNE if found else Step.TUNE_ANYWAY, words=("gputune", "tune", "--", *TRAIN))
 
@@ -76,6 +77,14 @@ def _others(profile: Profile, path: str, gains: Sequence[Gain], *, tuned: bool) 
 def _programs(profile: Profile, path: str) -> Iterator[Next]:
     for start in dict.fromkeys(_start(one) for one in profile.programs if one.settings):
         yield Next(step=Step.PROGRAM, words=("gputune", "apply", path, "--", *start))
+
+
+def _tunes(profile: Profile, path: str) -> Iterator[Next]:
+    """The commands that tune again the programs of which nothing was certain."""
+    open_ = [one for one in profile.programs if seeming(one) or is_provisional(one)]
+    beside = () if path in (USUAL, PLACEHOLDER) else ("-o", path)
+    for start in dict.fromkeys(map(_start, open_)):
+        yield Next(step=Step.TUNE_AGAIN, words=("gputune", "tune", *beside, "--", *start))
 
 
 def _start(program: Program) -> tuple[str, ...]:

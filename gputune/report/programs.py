@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from math import ceil
 from pathlib import Path
 from statistics import median
 from typing import IO, TYPE_CHECKING, Any
 
 from gputune.host.shared_text import TEXTS, cleaner
-from gputune.measurement import Measurement
+from gputune.knobs.dataloader_workers import WORKERS
+from gputune.measurement import LEAST_GAIN, Measurement
 from gputune.profile import Program
 from gputune.report import json
-from gputune.report.charts import Cell, Chart, Mark, Picture, number, ratio, ratio_mark
+from gputune.report.charts import STAR, Cell, Chart, Mark, Picture, number, ratio, ratio_mark
 from gputune.report.progress import elapsed_words
 from gputune.report.tables import console_of, draw, plain
 from gputune.resources.printable import counted, quoted
-from gputune.search.combination import Combination
+from gputune.resources.unreadable import Cause
+from gputune.search.combination import DEFAULT, Combination
 from gputune.search.search import ENDS
 from gputune.trials.candidates import WAITS
 
@@ -29,6 +31,10 @@ WITHIN = 0.03
 SEEN = 0.01
 """The share of a step that is waited for data from which on it is shown."""
 STAGES = ("loading", *ENDS)
+Stars = Mapping[str, Combination]
+"""By stage, the combination that was chosen."""
+FAILED: Cause = "exited"
+"""The cause of a program's gap where a setting was tried and ended it."""
 
 
 def json_text(program: Program) -> str:
@@ -43,22 +49,63 @@ def print_program(result: TuneResult, stream: IO[str]) -> None:
     if result.waits >= WAITS:
         said = f"with torch's defaults its steps wait for data for {100 * result.waits:.0f} % of their time"
         console.print(plain(said))
-    for gap in result.program.gaps:
-        console.print(plain(f"not tried: {gap.fact} ({gap.reason})"))
-    for combination, why in result.refused.items():
-        console.print(plain(f"refused by the guard: {combination} ({why})"))
+    for line in notes(result.program):
+        console.print(plain(line))
+
+
+def notes(program: Program) -> Iterator[str]:
+    """A line for each setting or combination of a program that is out for another reason than its speed."""
+    for gap in program.gaps:
+        yield f"{'failed' if gap.cause == FAILED else 'not tried'}: {gap.fact} ({gap.reason})"
+    for gap in program.refused:
+        yield f"refused by the guard: {gap.fact} ({gap.reason})"
+
+
+def is_provisional(program: Program) -> bool:
+    """Whether others used the machine meanwhile, so that what was measured holds only probably."""
+    return any(choice.provisional for choice in program.settings.values())
+
+
+def seeming(program: Program) -> tuple[Combination, float] | None:
+    """The fastest combination and how many times as fast it seemed, where nothing certainly gains over torch's
+    defaults, nor certainly does not.
+    """
+    rows = {_combination(row): row for row in _timed(program) if row.params["stage"] == "final"}
+    default, refused = rows.get(DEFAULT), {gap.fact for gap in program.refused}
+    if program.settings or default is None:
+        return None
+    best = max((one for one in rows if str(one) not in refused), key=lambda one: rows[one].median)
+    found, ratio = rows[best].against(default), rows[best].median / default.median
+    is_certain = found is not None and found.verdict != "undecided"
+    return None if is_certain or ratio <= LEAST_GAIN else (best, ratio)
+
+
+def why_nothing(program: Program) -> str:
+    """What a tune that chose nothing says of a program, in its last line and wherever its profile is shown."""
+    if open_ := seeming(program):
+        what, times = open_
+        return (
+            f"nothing is certain: {what} seemed {times:.3g} times as fast, in too few steps or beside too much else to "
+            "tell; tune again on an idle machine, or with more --steps"
+        )
+    refused = "; what was faster, the guard refused" if program.refused else ""
+    names = [gap.fact for gap in program.gaps if gap.cause == FAILED]
+    failed = f"; {' and '.join(names)} failed" if names else ""
+    return f"nothing is to be gained here: torch's defaults are best{refused}{failed}"
 
 
 def charts(program: Program) -> Iterator[Chart]:
-    timed = [row for row in program.measurements if row.metric == "throughput" and row.median > 0]
-    rows = [row for row in timed if row.params.get("stage") in STAGES]
+    rows, best = _timed(program), Combination.of({name: one.value for name, one in program.settings.items()})
+    stars = {"final": best} if program.settings else {}
+    stars |= {"loading": best.only(WORKERS)} if best.workers else {}
     if rows:
         yield Chart(
             title=f"{program.entry}: its own {_what(program)}s",
+            star=("probably best" if is_provisional(program) else "chosen") if stars else "",
             columns=("compared", "", "ms", "to the first", "GPU, ms", "MiB", "waits, %"),
             numbers=("ms", "GPU, ms", "MiB", "waits, %"),
-            rows=list(_arms(rows)),
-            pictures=tuple(_bars(rows)),
+            rows=list(_arms(rows, stars)),
+            pictures=tuple(_bars(rows, stars)),
         )
     guard = program.guard
     if guard and guard.fp32:
@@ -78,19 +125,28 @@ def charts(program: Program) -> Iterator[Chart]:
         )
 
 
-def _bars(rows: Sequence[Measurement]) -> Iterator[Picture]:
+def _timed(program: Program) -> list[Measurement]:
+    timed = [row for row in program.measurements if row.metric == "throughput" and row.median > 0]
+    return [row for row in timed if row.params.get("stage") in STAGES]
+
+
+def _bars(rows: Sequence[Measurement], stars: Stars) -> Iterator[Picture]:
     stages: dict[str, list[Measurement]] = {}
     for row in rows:
         stages.setdefault(str(row.params["stage"]), []).append(row)
     for stage, arms in stages.items():
-        marks = {
-            _name(row): (one,) for row in arms if (one := ratio_mark(row, arms[0], f"{number(1000 / row.median)} ms"))
-        }
+        marks = {}
+        for row in arms:
+            note = f"{number(1000 / row.median)} ms"
+            one = ratio_mark(row, arms[0], note) or Mark(value=row.median / arms[0].median, note=note)
+            marks[_name(row)] = (replace(one, chosen=_is_chosen(row, stars)),)
         yield Picture(name=stage, unit="times as fast", rows=marks, base=1.0)
 
 
-def _arms(rows: Sequence[Measurement]) -> Iterator[tuple[Cell, ...]]:
-    """Each stage's arms; one that was dropped after the first rounds has fewer samples."""
+def _arms(rows: Sequence[Measurement], stars: Stars) -> Iterator[tuple[Cell, ...]]:
+    """Each stage's arms. One that was dropped after the first rounds, or a number of workers, has too few samples to
+    be compared in pairs: its ratio is rough.
+    """
     firsts: dict[str, Measurement] = {}
     for row in rows:
         stage = str(row.params["stage"])
@@ -100,13 +156,23 @@ def _arms(rows: Sequence[Measurement]) -> Iterator[tuple[Cell, ...]]:
         works = number(row.conditions["device_ms"]) if "device_ms" in row.conditions else ""
         waited = row.conditions.get("waited", 0.0)
         waits = f"{100 * waited:.0f}" if waited >= SEEN else ""
-        gained = "" if new else ratio(row, first)
-        yield (stage if new else "", _name(row), number(1000 / row.median), gained, works, memory, waits)
+        gained = "" if new else ratio(row, first) or f"~{number(row.median / first.median)}x"
+        first_cell = stage if new else STAR if _is_chosen(row, stars) else ""
+        yield (first_cell, _name(row), number(1000 / row.median), gained, works, memory, waits)
+
+
+def _is_chosen(row: Measurement, stars: Stars) -> bool:
+    return stars.get(str(row.params["stage"])) == _combination(row)
+
+
+def _combination(row: Measurement) -> Combination:
+    values: dict[str, Any] = {name: value for name, value in row.params.items() if name != "stage"}
+    return Combination.of(values)
 
 
 def _name(row: Measurement) -> str:
-    values: dict[str, Any] = {name: value for name, value in row.params.items() if name != "stage"}
-    return str(Combination.of(values)) if values else "defaults"
+    combination = _combination(row)
+    return "defaults" if combination == DEFAULT else str(combination)
 
 
 def answer(result: TuneResult, path: Path, command: Sequence[str]) -> str:
@@ -115,14 +181,7 @@ def answer(result: TuneResult, path: Path, command: Sequence[str]) -> str:
     if result.disturbed:
         return f"{program.entry}: this machine is too busy to tell: {result.disturbed}"
     if result.gain is None:
-        if result.seeming:
-            what, times = result.seeming
-            return (
-                f"{program.entry}: nothing is certain: {what} seemed {times:.3g} times as fast, in too few steps or "
-                "beside too much else to tell; tune again on an idle machine, or with more --steps"
-            )
-        refused = "; what was faster, the guard refused" if result.refused else ""
-        return f"{program.entry}: nothing is to be gained here: torch's defaults are best{refused}"
+        return f"{program.entry}: {why_nothing(program)}"
     found = result.gain
     before = 1000 / next(row.median for row in program.measurements if row.params == {"stage": "final"})
     words = [

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from gputune.host.stderr import one_line, say
 from gputune.progress import READING, Progress
-from gputune.report.fitting import CUT, cut, fits
+from gputune.report.fitting import CUT, cells, cut, fits, shortened
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,6 +21,8 @@ HEARTBEAT_SECONDS = 60.0
 """How long a part goes on until another line tells of it, where lines stay."""
 LEAST_CUT = len(CUT) + 2
 """The cells in which something of a text is left where it is cut, be its first character a wide one."""
+LEAST_SHORTENED = 16
+"""The cells in which what is being done can still be told from something else once its middle is cut out."""
 
 
 @contextmanager
@@ -112,12 +114,18 @@ class _Lasting:
 
 
 def words(progress: Progress, elapsed: float, width: int | None = None) -> str:
-    """One line: what is done, and the elapsed time. What is too long for the width is cut before the time."""
+    """One line: what is done, and the elapsed time. What is too long for the width is cut before the time, in the
+    middle of what is being done of a part.
+    """
     doing = f": {progress.doing}" if progress.doing else ""
     said, ends = one_line(f"{head_of(progress)}{doing}"), f" ({elapsed_words(elapsed)})"
     if width is None or fits(said + ends, width):
         return said + ends
     room = width - len(ends)
+    head = one_line(head_of(progress))
+    left = room - cells(f"{head}: ")
+    if doing and left >= LEAST_SHORTENED:
+        return f"{head}: {shortened(progress.doing, left)}{ends}"
     if room >= LEAST_CUT:
         return cut(said, room) + ends
     return cut(said, width) if width >= LEAST_CUT else ""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING, Any
 
 from gputune.host.stderr import no_sizes
-from gputune.report.charts import BAR_WIDTH, Bar, Chart, bar
+from gputune.report.charts import BAR_WIDTH, STAR, Bar, Chart, bar
 from gputune.resources.printable import printable
 
 if TYPE_CHECKING:
@@ -100,7 +100,8 @@ def draw(console: Console, chart: Chart) -> None:
 
     chart = chart.filled()
     console.print()
-    console.print(plain(chart.title, "bold"))
+    star = f" ({STAR} {chart.star})" if chart.star else ""
+    console.print(plain(f"{chart.title}{star}", "bold"))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=any(chart.columns))
     for column in chart.columns:
         table.add_column(

@@ -14,6 +14,8 @@ from gputune.profile import Fingerprint, Profile, Program
 from gputune.report.answer import Answer
 from gputune.report.answer_text import lines
 from gputune.report.chart_list import groups
+from gputune.report.fitting import told_apart
+from gputune.report.programs import is_provisional, notes, why_nothing
 from gputune.report.severities import WORST_FIRST, by_reason, merged, worst
 from gputune.report.tables import add, console_of, draw, plain, table_of
 from gputune.resources.printable import counted
@@ -64,12 +66,14 @@ def _print_programs(console: Console, programs: Sequence[Program]) -> None:
     if not programs:
         return
     table = table_of("program", "settings (speed against torch's default)")
+    names = told_apart([one.entry for one in programs], _LONGEST_ENTRY)
     for one in programs:
-        name = one.entry if len(one.entry) <= _LONGEST_ENTRY else f"{one.entry[:_LONGEST_ENTRY]}..."
         models = ", ".join(model.class_name for model in one.models) or "no model"
         values = ", ".join(_with_gain(setting, choice) for setting, choice in one.settings.items())
+        probably = "probably " if is_provisional(one) else ""
         kind = "" if one.trains else ", which trains nothing"
-        add(table, name, f"{models} in {counted(one.world_size, 'process')}{kind}: {values}")
+        said = f"{models} in {counted(one.world_size, 'process')}{kind}: {probably}{values or why_nothing(one)}"
+        add(table, names[one.entry], "\n".join([said, *notes(one)]))
     console.print()
     console.print(table)
 

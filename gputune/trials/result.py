@@ -1,14 +1,14 @@
 """From what was measured to the program in a profile. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gputune.advice import Choice
 from gputune.advice._evidence import range_text
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
-from gputune.measurement import LEAST_GAIN, MORE_LOOKS, Comparison, Measurement, rounded
+from gputune.measurement import MORE_LOOKS, Comparison, Measurement, rounded
 from gputune.probing import recommending
 from gputune.profile import Guard, Profile, Program, fingerprint, now
 from gputune.profile.document import MOST_DIMENSIONS, MOST_MODELS, MOST_SHAPES
@@ -32,13 +32,8 @@ class TuneResult:
     """How many times the memory of torch's defaults it takes, where that is more."""
     disturbed: str = ""
     """Who else used the machine meanwhile, so that nothing can be told."""
-    refused: dict[str, str] = field(default_factory=dict)
-    """By combination, why the guard refused it."""
     waits: float = 0.0
     """The share of a step with torch's defaults in which the program waits for its data."""
-    seeming: tuple[Combination, float] | None = None
-    """The fastest combination, and how many times as fast it seemed, where nothing certainly gains over torch's
-    defaults."""
 
 
 def ranking(measured: SearchResult) -> list[tuple[Tried, Comparison]]:
@@ -49,16 +44,6 @@ def ranking(measured: SearchResult) -> list[tuple[Tried, Comparison]]:
         best = choice(list(left), default.peak_bytes, must_be_certain=True)
         ranked.append((best, left.pop(best)))
     return ranked
-
-
-def seeming(measured: SearchResult) -> tuple[Combination, float] | None:
-    """As `TuneResult.seeming`."""
-    default = default_of(measured)
-    best = max(measured.arms, key=lambda arm: arm.rate)
-    found = best.against(default)
-    ratio = best.rate / default.rate if default.rate else 0.0
-    certain = found is not None and found.verdict != "undecided"
-    return None if certain or ratio <= LEAST_GAIN else (best.combination, ratio)
 
 
 def default_of(measured: SearchResult) -> Tried:
@@ -95,7 +80,7 @@ def tuned(
     unmeasured = recommending.profile_of(machine, (), device, created=program.created)
     return TuneResult(
         program=program, profile=unmeasured, combination=combination, gain=found[1] if found else None,
-        more_memory=memory, seeming=None if found else seeming(measured), waits=measured.waits,
+        more_memory=memory, waits=measured.waits,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from gputune import checks, facts
 from gputune.errors import MeasureError
 from gputune.facts import Facts
 from gputune.facts.busy import is_busy
+from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.host.kept import temporary_folder
 from gputune.knobs import Numerics
@@ -94,7 +95,8 @@ class _Tune:
         accepted, guard = self._guarded(measured, ranking(measured))
         arms = [arm for arm in measured.arms if str(arm.combination) not in self._refused]
         result = tuned(replace(measured, arms=arms), accepted, self._machine, self._device, guard)
-        result = replace(result, refused=self._refused)
+        refused = tuple(Gap(fact=combination, reason=why) for combination, why in self._refused.items())
+        result = replace(result, program=replace(result.program, refused=refused))
         if accepted is None:
             return result
         whole = confirm(self._start, self._advice(measured, result.combination), self._told)

@@ -14,7 +14,7 @@ from gputune.batch_size import BatchSizeRequest, search
 from gputune.batch_size.running import died
 from gputune.bench_process.messages import BenchFailed
 from gputune.errors import MeasureError, UsageError
-from gputune.host import Unreadable
+from gputune.host import Host, Unreadable
 
 
 @pytest.fixture
@@ -27,6 +27,22 @@ def training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_step_that_fails_at_the_first_size_is_refused_with_its_place(training: Any) -> None:
     words = str(refusal(training("raise ValueError('shapes')")))
     assert "the step failed with a batch of 1: ValueError: shapes (training.py:5, in step)" in words
+
+
+class BesideOthers(Host):
+    """This machine, on which whatever a test uses of the CPUs counts as used by others."""
+
+    def own_cpu_seconds(self) -> float:
+        return 0.0
+
+
+@pytest.mark.slow
+def test_beside_others_no_batch_is_the_fastest_but_one_seems_so(training: Any) -> None:
+    make = training("end = time.perf_counter() + 2e-3\nwhile time.perf_counter() < end: pass")
+    answer = search(BatchSizeRequest(make=make, device="cpu", most=64, seconds=6), host=BesideOthers())
+    assert answer.fastest is None
+    assert answer.disturbed.startswith("others used ")
+    assert answer.seeming in {row.params["batch"] for row in answer.timed}
 
 
 @pytest.mark.slow

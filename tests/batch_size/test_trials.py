@@ -17,6 +17,7 @@ from gputune.batch_size.trials import (
     best,
     bounds,
     contenders,
+    is_certain,
     is_found,
     largest,
     next_batch,
@@ -204,3 +205,21 @@ class TestTheFastest:
 
     def test_of_none_there_is_none(self) -> None:
         assert best([]) is None
+
+    @pytest.mark.parametrize(
+        ("noise", "rates", "certain"),
+        [
+            (0.01, {"b64": 100.0, "b128": 150.0, "b256": 200.0}, True),
+            (0.001, {"b64": 100.0, "b128": 100.0, "b256": 100.0}, True),
+            (0.01, {"b64": 100.0}, True),
+            (0.25, {"b64": 100.0, "b128": 105.0, "b256": 95.0}, False),
+        ],
+        ids=["told apart", "certainly alike", "the only one", "lost in noise"],
+    )
+    def test_it_is_certain_where_batches_are_told_apart_or_certainly_alike(
+        self, noise: float, rates: dict[str, float], certain: bool
+    ) -> None:
+        rows = timed(noise, **rates)
+        found = best(rows)
+        assert found
+        assert is_certain(rows, found) is certain

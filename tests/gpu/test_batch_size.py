@@ -70,9 +70,10 @@ def test_the_recommended_one_leaves_the_margin_of_the_limit(searched):
 
 def test_the_fastest_was_timed_in_turn_with_others(searched):
     _, found = searched
-    assert found["fastest"] in {row["params"]["batch"] for row in found["timed"]}
+    fastest = found["fastest"] or found["seeming"]
+    assert fastest in {row["params"]["batch"] for row in found["timed"]}
     assert len(found["timed"]) > 1
-    assert found["fastest"] <= found["largest"]
+    assert fastest <= found["largest"]
 
 
 def test_no_worker_is_left(searched):

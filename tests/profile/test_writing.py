@@ -125,6 +125,7 @@ def trapped(word: str) -> Profile:
     trained = program(
         word if 0 < len(word) < 256 else "train.py", created=word, fingerprint=fingerprint, settings=chosen,
         models=(ModelKey(class_name=word, digest="1e23456789012345"),), measurements=(measured,),
+        refused=(Gap(fact=word, reason=word),),
     )  # fmt: skip
     return Profile(
         schema=1,
@@ -144,7 +145,7 @@ def plain(made: Profile) -> Any:
     """As JSON has it, without what is empty in a row: those keys are left out."""
     data = as_json(made)
     for part in (data, *data.get("programs", ())):
-        for key in {"measurements", "findings", "gaps"}.intersection(part):
+        for key in {"measurements", "findings", "gaps", "refused"}.intersection(part):
             part[key] = [
                 {name: value for name, value in row.items() if value not in (None, {}, [])} for row in part[key]
             ]
@@ -154,6 +155,9 @@ def plain(made: Profile) -> Any:
 def as_json(made: Profile) -> Any:
     """The fields as they are, without what says nothing: no programs, nothing provisional, nothing that stands."""
     data = json.loads(json.dumps(asdict(made)))
+    for one in data["programs"]:
+        if not one["refused"]:
+            del one["refused"]
     for group in (data["settings"], *data["families"].values(), *(one["settings"] for one in data["programs"])):
         for choice in group.values():
             for key in ("unmeasured", "provisional", "since"):

@@ -40,7 +40,8 @@ def test_it_prints_a_table_and_two_sentences(found: Any) -> None:
 
 
 def test_progress_is_on_stderr(found: Any) -> None:
-    lines = [line.partition(" (") for line in found.stderr.splitlines()]
+    said = [line for line in found.stderr.splitlines() if "this machine is busy" not in line]  # as it may be
+    lines = [line.partition(" (") for line in said]
     assert [said for said, _, _ in lines] == [
         "gputune: [1/3] largest batch", "gputune: [2/3] throughput", "gputune: [3/3] once more",
     ]  # fmt: skip
@@ -71,7 +72,7 @@ def test_ctrl_c_is_one_line_and_leaves_no_process(tmp_path: Path) -> None:
         words, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ()
     )
     assert child.stderr
-    assert "largest batch" in child.stderr.readline()
+    assert any("largest batch" in child.stderr.readline() for _ in range(2)), "behind a line on a busy machine"
     deadline = time.monotonic() + 60
     while not begun.exists():
         assert time.monotonic() < deadline

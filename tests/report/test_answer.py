@@ -1,6 +1,6 @@
 """What a profile's answer says is gained, how, and what comes next."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +10,10 @@ from making import choices, profile, program, row, steps, steps_with
 from gputune.advice import Choice
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
+from gputune.measurement import Measurement
 from gputune.profile import Fingerprint, Profile
 from gputune.report.answer import Answer, By, Gain, Reach, Step, answer_of
+from gputune.report.answer_parts import gain_texts
 from gputune.search.combination import Combination
 
 TF32 = {"matmul_precision": "tf32"}
@@ -132,6 +134,55 @@ def test_a_program_has_the_gain_of_its_settings_together() -> None:
     first, second = answer(profile({}, programs=(best, none))).gains
     assert (first.name, first.by, first.times, first.interval) == ("train.py", By.PROGRAM, 3.44, (3.06, 3.46))
     assert (second.name, second.by) == ("other.py", By.NONE)
+
+
+def compared(rates: Sequence[float], **values: Any) -> Measurement:
+    return replace(row("tune", "throughput", 1.0, stage="final", **values), samples=tuple(rates))
+
+
+OPEN = program(
+    "open.py",
+    settings={},
+    measurements=(compared([10.0] * 12), compared([9.0, 14.0] * 6, fused_optimizer=True)),
+)
+REFUSED = program("refused.py", settings={}, refused=(Gap(fact="bfloat16", reason="its loss is no number"),))
+PROBABLE = program(
+    settings={
+        name: replace(one, provisional=True, gain=1.9, interval=(1.2, 2.5))
+        for name, one in choices({"fused_optimizer": True}).items()
+    }
+)
+
+
+def test_a_program_of_which_its_tune_was_not_certain_is_said_to_be_so_and_is_tuned_again() -> None:
+    found = answer(profile({}, programs=(OPEN,)))
+    assert [one.by for one in found.gains] == [By.OPEN]
+    assert list(gain_texts(found.gains)) == [
+        "open.py: nothing is certain: fused_optimizer seemed 1.15 times as fast, in too few steps or beside too much "
+        "else to tell; tune again on an idle machine, or with more --steps"
+    ]
+    assert found.next[0].step is Step.TUNE_AGAIN
+    assert [" ".join(one.words) for one in found.next] == ["gputune tune -- python open.py"]
+    elsewhere = answer_of(profile({}, programs=(OPEN,)), "node.yaml").next
+    assert elsewhere[0].words == ("gputune", "tune", "-o", "node.yaml", "--", "python", "open.py")
+
+
+def test_a_program_for_which_the_guard_refused_what_was_faster_is_said_to_be_so() -> None:
+    found = answer(profile({}, programs=(REFUSED,)))
+    assert list(gain_texts(found.gains)) == [
+        "refused.py: nothing is to be gained here: torch's defaults are best; what was faster, the guard refused"
+    ]
+    assert Step.TUNE_AGAIN not in [one.step for one in found.next]
+
+
+def test_what_a_tune_measured_beside_others_holds_probably() -> None:
+    found = answer(profile({}, programs=(PROBABLE,)))
+    assert [one.by for one in found.gains] == [By.PROBABLY]
+    assert list(gain_texts(found.gains)) == ["train.py: probably 1.9 times as fast (1.2 to 2.5)"]
+    assert [(one.step, " ".join(one.words)) for one in found.next] == [
+        (Step.PROGRAM, "gputune apply profile.yaml -- python train.py"),
+        (Step.TUNE_AGAIN, "gputune tune -- python train.py"),
+    ]
 
 
 def test_settings_are_sorted_by_gain_and_families_named_where_they_differ() -> None:

@@ -9,6 +9,7 @@ from answers import PROFILES, golden
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from making import choices, profile, program, steps, steps_with
+from report.test_answer import OPEN
 from rich.cells import cell_len
 
 from gputune.advice import Choice
@@ -114,6 +115,13 @@ def test_on_another_machine_the_commands_say_where_they_are_for() -> None:
         "next on NVIDIA H200:",
         "    gputune apply --numerics mixed profile.yaml -- python train.py",
     ]
+
+
+def test_where_a_tune_was_not_certain_nothing_is_said_of_torchs_defaults() -> None:
+    said = screen(profile({}, programs=(OPEN,)))
+    assert "nothing is to be applied" not in said
+    assert "gputune tune -- python open.py" in said
+    assert "nothing to gain" not in said
 
 
 def test_a_tuned_program_without_a_figure_is_named_all_the_same() -> None:

@@ -77,6 +77,16 @@ def test_the_largest_with_its_margin(more: dict[str, Any], sentence: str) -> Non
             f"8, at 1000 (1000-1000) samples/s; the smallest that was timed; {MORE}; {ROUGH}.",
         ),
         ({"fastest": None, "gain": None, "timed": ()}, "unknown; no batch was timed."),
+        (
+            {"fastest": None, "seeming": 32, "disturbed": "others used 1.5 of 2 CPUs"},
+            "not certain, since others used 1.5 of 2 CPUs meanwhile. 32 seemed best, at 2000 (2000-2000) samples/s; "
+            "search again on an idle machine, or with more --seconds.",
+        ),
+        (
+            {"fastest": None, "seeming": 32},
+            "not certain, since no batch was certainly faster than another. 32 seemed best, at 2000 (2000-2000) "
+            "samples/s; search again on an idle machine, or with more --seconds.",
+        ),
     ],
 )
 def test_the_fastest_with_its_gain(more: dict[str, Any], sentence: str) -> None:

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from making import row
+from making import profile, row
 
-from gputune.report.chart_list import CHARTS
+from gputune.report.chart_list import CHARTS, OF_CHOICES
 from gputune.report.charts import Chart, bar, number, rate, ratio, rows
 
 WIDTHS = st.integers(min_value=1, max_value=40)
@@ -85,3 +85,10 @@ def test_a_column_in_which_nothing_stands_is_left_out():
 def test_nothing_is_shown_of_what_was_not_measured(section):
     assert list(section([])) == []
     assert list(section([row("another_bench", "throughput", 1.0, kind="cheap", workers=0)])) == []
+
+
+@pytest.mark.parametrize("section", OF_CHOICES.values())
+def test_no_choice_is_shown_of_what_was_not_measured(section):
+    assert list(section(profile())) == []
+    rows = (row("another_bench", "throughput", 1.0, kind="cheap", workers=0),)
+    assert list(section(profile(measurements=rows))) == []

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from gputune.report.fitting import clipped, command, cut, listed, wrap
+from gputune.report.fitting import clipped, command, cut, listed, shortened, told_apart, wrap
 
 TEXT = st.text(alphabet=st.characters(codec="utf-8"), max_size=300)
 
@@ -19,6 +19,28 @@ def test_lines_after_the_first_are_indented() -> None:
 
 def test_a_word_that_fits_on_no_line_is_broken() -> None:
     assert wrap("a " + "b" * 12, 8) == ["a", "    bbbb", "    bbbb", "    bbbb"]
+
+
+ARMS = ("bfloat16 + compile + fused_optimizer + tf32", "bfloat16 + compile + fused_optimizer + tf32 + 8 workers")
+
+
+def test_a_name_is_cut_in_its_middle() -> None:
+    assert [shortened(one, 31) for one in ARMS] == [
+        "bfloat16 + com...timizer + tf32",
+        "bfloat16 + com...32 + 8 workers",
+    ]
+    assert shortened("日本語の部分", 9) == "日...分"
+    assert shortened("short", 31) == "short"
+
+
+def test_names_that_would_be_cut_to_the_same_are_shown_from_where_they_differ() -> None:
+    names = [f"{'a' * 20}{middle}{'z' * 20}" for middle in "xy"]
+    assert list(told_apart(names, 20).values()) == ["...xzzzz...zzzzzzzz", "...yzzzz...zzzzzzzz"]
+
+
+@given(st.lists(st.text("ab ", max_size=30), unique=True, max_size=5), st.integers(8, 30))
+def test_what_is_shortened_keeps_to_its_width(names: list[str], width: int) -> None:
+    assert all(len(one) <= width for one in told_apart(names, width).values())
 
 
 def test_what_has_no_room_is_cut() -> None:

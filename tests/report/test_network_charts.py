@@ -4,11 +4,27 @@ from dataclasses import replace
 
 import pytest
 from making import row
+from recorded import facts_of
 
+from gputune.probing import recommending
+from gputune.probing.standing import Incumbent
 from gputune.report import network_charts
 
-NAMES = ("convolutions", "attention", "training")
-SECTIONS = tuple(getattr(network_charts, name) for name in NAMES)
+TF32_GAINS = [
+    row("precision", "throughput", 50.0, dtype="float32"),
+    row("precision", "throughput", 300.0, dtype="tf32"),
+    replace(row("precision", "relative_error", 1.0, dtype="tf32"), samples=(3e-4,)),
+]
+
+
+def training(measurements, standing=recommending.NOTHING_STANDS, matmuls=TF32_GAINS):
+    """The charts of training steps of a probe with these rows, whose matmuls gain by TF32."""
+    rows = [*measurements, *matmuls]
+    profile = recommending.profile_of(facts_of(), rows, "cuda:0", created="2026-11-23", standing=standing)
+    return network_charts.training(profile)
+
+
+SECTIONS = (network_charts.convolutions, network_charts.attention, training)
 
 
 def one(section, measurements):
@@ -82,15 +98,19 @@ def test_training_steps_are_ranked_in_both_groups_and_the_recommended_one_is_mar
         step("precision", 1000.0, "float32"),
         step("precision", 4000.0, "bfloat16", channels_last=True),
         step("precision", 2000.0, "tf32"),
+        step("precision", 2500.0, "tf32", channels_last=True),
+        step("precision", 2600.0, "bfloat16"),
         replace(step("precision", 1.0, "tf32", metric="peak_memory"), samples=(1442.0,)),
         replace(step("options", 1.0, "tf32", metric="peak_memory"), samples=(9999.0,)),
         step("options", 4000.0, "bfloat16", channels_last=True),
         step("options", 5000.0, "bfloat16", channels_last=True, fused=True),
     ]
-    chart = one(network_charts.training, found)
-    assert chart.title == "Training steps: convnet, batch 256 (* recommended)"
+    chart = one(training, found)
+    assert (chart.title, chart.star) == ("Training steps: convnet, batch 256", "recommended")
     assert chart.rows == [
         ("", "bfloat16 channels_last", "63.8", "4.00x (4.00-4.00)", ""),
+        ("", "bfloat16", "98.1", "2.60x (2.60-2.60)", ""),
+        ("", "tf32 channels_last", "102", "2.50x (2.50-2.50)", ""),
         ("", "tf32", "128", "2.00x (2.00-2.00)", "1442"),
         ("", "float32", "255", "1x", ""),
         ("", "options on bfloat16 channels_last:", "", "to it alone", ""),
@@ -109,7 +129,7 @@ def test_a_star_on_the_fused_optimizer_that_others_gain_by_has_a_word_why():
             ("options", fused, {"fused": True}),
         )
     ]
-    mlp, transformer = network_charts.training(found)
+    mlp, transformer = training(found)
     assert [line[:2] for line in mlp.rows[-2:]] == [
         ("*", "  + fused_optimizer"),
         ("", "  (fused_optimizer, since all networks together gain by it)"),
@@ -119,11 +139,11 @@ def test_a_star_on_the_fused_optimizer_that_others_gain_by_has_a_word_why():
 
 def test_that_cudnns_own_search_was_not_worth_it_is_said_below_the_faster_rows():
     found = [
-        step("precision", 1000.0, "bfloat16"),
-        step("options", 1000.0, "bfloat16"),
-        step("options", 1080.0, "bfloat16", cudnn_benchmark=True),
+        step("precision", 1000.0, "tf32"),
+        step("options", 1000.0, "tf32"),
+        step("options", 1080.0, "tf32", cudnn_benchmark=True),
     ]
-    chart = one(network_charts.training, found)
+    chart = one(training, found)
     assert [line[:2] for line in chart.rows[-3:]] == [
         ("", "  + cudnn_benchmark"),
         ("*", "  alone"),
@@ -132,7 +152,7 @@ def test_that_cudnns_own_search_was_not_worth_it_is_said_below_the_faster_rows()
 
 
 def test_a_network_whose_options_were_not_measured_has_its_best_precision_marked():
-    chart = one(network_charts.training, [step("precision", 1000.0, "float32"), step("precision", 2000.0, "tf32")])
+    chart = one(training, [step("precision", 1000.0, "float32"), step("precision", 2000.0, "tf32")])
     assert [line[:2] for line in chart.rows] == [("*", "tf32"), ("", "float32")]
 
 
@@ -142,5 +162,43 @@ def test_a_precision_that_the_accuracy_guard_refused_says_so():
         for name, seed, loss in (("float32", 0, 1.0), ("float32", 1, 1.01), ("bfloat16", 0, 1.9))
     ]
     rates = [step("precision", 1000.0, "float32"), step("precision", 2000.0, "bfloat16")]
-    chart = one(network_charts.training, [*rates, *losses])
+    [chart] = training([*rates, *losses], matmuls=())
     assert [line[:2] for line in chart.rows] == [("", "bfloat16, refused"), ("*", "float32")]
+
+
+FUSED = [
+    step("precision", 1000.0, "tf32"),
+    step("options", 1000.0, "tf32"),
+    step("options", 990.0, "tf32", fused=True),
+]
+
+
+def standing(**values):
+    own = {name: Incumbent(value=value, since="2026-11-20T09:00:00Z") for name, value in values.items()}
+    return {"": own, "convnet": own}
+
+
+def test_the_star_is_on_what_stands_from_an_earlier_probe_and_a_line_says_so():
+    [chart] = training(FUSED)
+    assert [line[:2] for line in chart.rows if line[0]] == [("*", "tf32"), ("*", "  alone")]
+    [chart] = training(FUSED, standing(fused_optimizer=True))
+    assert [line[:2] for line in chart.rows[-2:]] == [
+        ("*", "  + fused_optimizer"),
+        ("", "  (fused_optimizer on stands since 2026-11-20)"),
+    ]
+
+
+def test_a_combination_that_stands_and_was_not_measured_has_a_line_of_its_own():
+    [chart] = training(FUSED, standing(compile=True))
+    assert [line[:2] for line in chart.rows[-2:]] == [
+        ("*", "tf32 compile, which was not measured"),
+        ("", "  (compile on stands since 2026-11-20)"),
+    ]
+
+
+def test_what_was_measured_beside_others_has_no_star_and_says_so():
+    busy = [replace(one, conditions={"other_cpus": 15.5}) for one in FUSED]
+    [chart] = training(busy)
+    assert not any(line[0] for line in chart.rows)
+    assert chart.star == ""
+    assert ("", "  (provisional: fused_optimizer)", "", "", "") in chart.rows

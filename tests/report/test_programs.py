@@ -1,6 +1,7 @@
 """The last lines of a tune, and what is said before them."""
 
 import io
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,10 @@ import pytest
 from making import choices, profile, program, row
 
 from gputune.facts.gap import Gap
-from gputune.measurement import Comparison
-from gputune.profile import Confirmation, Guard
-from gputune.report.programs import answer, json_text, print_program
+from gputune.measurement import Comparison, Measurement
+from gputune.profile import Confirmation, Guard, Program
+from gputune.report.charts import Chart
+from gputune.report.programs import answer, charts, json_text, print_program, seeming, why_nothing
 from gputune.search.combination import DEFAULT, Combination
 from gputune.trials.result import TuneResult
 
@@ -30,7 +32,91 @@ def tuned(
     )
     made = program(settings=choices({"fused_optimizer": True}), measurements=rows, guard=guard, confirmation=times)
     made = replace(made, gaps=(Gap(fact="channels_last", reason="it has no 2-d convolutions"),))
+    made = made if gain else with_nothing(rows)
     return TuneResult(program=made, profile=profile(), combination=FUSED if gain else DEFAULT, gain=gain, **more)
+
+
+def with_nothing(rows: Sequence[Measurement], **more: Any) -> Program:
+    """A program for which a tune chose nothing after this last comparison."""
+    return program(settings={}, by_numerics={}, measurements=tuple(rows), confirmation=None, **more)
+
+
+def final(rates: Sequence[float], **values: Any) -> Measurement:
+    return replace(row("tune", "throughput", 1.0, stage="final", **values), samples=tuple(rates))
+
+
+PLAIN, SAME = final([10.0] * 12), final([10.1] * 12, fused_optimizer=True)
+QUICK = final([18.0] * 12, amp_dtype="bfloat16")
+OPEN = final([9.0, 14.0] * 6, fused_optimizer=True)
+NOTHING = "nothing is to be gained here: torch's defaults are best"
+REFUSED = {"refused": (Gap(fact="bfloat16", reason="its loss is no number from step 3 on"),)}
+
+
+class TestWhyNothing:
+    def test_what_too_few_rounds_leave_open_seemed_faster(self) -> None:
+        found = seeming(with_nothing([final([10.0, 11.0]), final([20.0, 21.0], fused_optimizer=True)]))
+        assert found == (FUSED, pytest.approx(20.5 / 10.5))
+
+    def test_as_did_what_noise_leaves_open(self) -> None:
+        assert why_nothing(with_nothing([PLAIN, OPEN])) == (
+            "nothing is certain: fused_optimizer seemed 1.15 times as fast, in too few steps or beside too much else "
+            "to tell; tune again on an idle machine, or with more --steps"
+        )
+
+    def test_what_is_certainly_no_faster_did_not(self) -> None:
+        assert seeming(with_nothing([PLAIN, SAME])) is None
+        assert why_nothing(with_nothing([PLAIN, SAME])) == NOTHING
+
+    def test_what_the_guard_refused_did_not_either_and_is_named(self) -> None:
+        assert why_nothing(with_nothing([PLAIN, SAME, QUICK], **REFUSED)) == (
+            f"{NOTHING}; what was faster, the guard refused"
+        )
+        assert "fused_optimizer seemed" in why_nothing(with_nothing([PLAIN, OPEN, QUICK], **REFUSED))
+
+    def test_what_failed_is_named(self) -> None:
+        gaps = (
+            Gap(fact="compile", reason="it ended with exit code 1", cause="exited"),
+            Gap(fact="channels_last", reason="it has no 2-d convolutions"),
+        )
+        assert why_nothing(with_nothing([PLAIN, SAME], gaps=gaps)) == f"{NOTHING}; compile failed"
+
+    def test_a_profile_without_the_last_comparison_says_no_more_than_it_holds(self) -> None:
+        assert why_nothing(with_nothing([])) == NOTHING
+
+
+class TestStars:
+    def chart(self, one: Program) -> Chart:
+        return next(iter(charts(one)))
+
+    def test_what_was_chosen_has_a_star_in_the_last_comparison_and_its_workers_in_that_of_the_loader(self) -> None:
+        rows = (
+            final([10.0, 10.2]),
+            replace(final([30.0, 31.0]), params={"stage": "loading", "dataloader_workers": 4}),
+            final([10.0] * 12),
+            final([40.0] * 12, dataloader_workers=4, amp_dtype="bfloat16"),
+        )
+        rows = (replace(rows[0], params={"stage": "loading"}), *rows[1:])
+        values = {"amp_dtype": "bfloat16", "dataloader_workers": 4}
+        found = self.chart(program(settings=choices(values), measurements=rows))
+        assert [line[:4] for line in found.rows] == [
+            ("loading", "defaults", "99.0", ""),
+            ("*", "4 workers", "32.8", "~3.02x"),
+            ("final", "defaults", "100", ""),
+            ("*", "bfloat16 + 4 workers", "25.0", "4.00x (4.00-4.00)"),
+        ]
+        loading, last = found.pictures
+        assert [(mark.value, mark.chosen) for (mark,) in loading.rows.values()] == [(1, False), (30.5 / 10.1, True)]
+        assert [mark.chosen for (mark,) in last.rows.values()] == [False, True]
+        assert found.star == "chosen"
+
+    def test_nothing_chosen_has_none(self) -> None:
+        found = self.chart(with_nothing([PLAIN, SAME]))
+        assert found.star == ""
+        assert [line[0] for line in found.rows] == ["final", ""]
+
+    def test_what_holds_only_probably_says_so(self) -> None:
+        values = {name: replace(one, provisional=True) for name, one in choices({"fused_optimizer": True}).items()}
+        assert self.chart(program(settings=values, measurements=(PLAIN, OPEN))).star == "probably best"
 
 
 def said_at_the_end(found: TuneResult) -> str:
@@ -51,8 +137,6 @@ LATE = replace(TIMES, cost_seconds=500.0)
              "its start takes 22.2 s longer; it is ahead after 260 steps (26.6 s)\n"
              "gputune apply profile.yaml -- python train.py"),
         ({"gain": None}, "train.py: nothing is to be gained here: torch's defaults are best"),
-        ({"gain": None, "refused": {"bfloat16": "x"}}, "torch's defaults are best; what was faster, the guard refused"),
-        ({"gain": None, "seeming": (FUSED, 1.828)}, "nothing is certain: fused_optimizer seemed 1.83 times as fast"),
         ({"disturbed": "others used 1.2 of 2 CPUs"}, "this machine is too busy to tell: others used 1.2 of 2 CPUs"),
         ({"guard": NOT_COMPARED}, "; its loss was not compared\n"),
         ({"guard": UNKNOWN}, "could not be compared (no call of backward on a scalar was seen)"),
@@ -96,7 +180,8 @@ def test_steps_that_wait_for_their_data() -> None:
 
 def test_what_was_tried_and_what_was_not() -> None:
     stream = io.StringIO()
-    print_program(tuned(refused={"bfloat16": "its loss is no number from step 3 on"}), stream)
+    found = tuned()
+    print_program(replace(found, program=replace(found.program, **REFUSED)), stream)
     text = stream.getvalue()
     assert "fused_optimizer" in text
     assert "6.01x" in text

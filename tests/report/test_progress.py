@@ -45,6 +45,17 @@ class TestWords:
         assert words(WORKING, 14, 10) == "[3/13]..."
         assert words(WORKING, 14, 4) == ""
 
+    def test_of_a_combination_the_middle_is_cut_out_so_that_it_is_told_from_another(self):
+        part = Progress(part="measuring the program's own steps", number=1, count=3)
+        arms = (
+            "bfloat16 + compile + fused_optimizer + tf32",
+            "bfloat16 + compile + fused_optimizer + tf32 + 8 workers",
+        )
+        assert [words(replace(part, doing=one), 75, 80) for one in arms] == [
+            "[1/3] measuring the program's own steps: bfloat16 +...izer + tf32 (1 min 15 s)",
+            "[1/3] measuring the program's own steps: bfloat16 +...+ 8 workers (1 min 15 s)",
+        ]
+
     def test_what_takes_two_cells_a_character_is_cut_by_cells(self):
         assert words(Progress(part="日本語の部分"), 9, 17) == "日本語の... (9 s)"
 

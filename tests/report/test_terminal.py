@@ -168,6 +168,25 @@ def test_a_program_is_a_row_with_its_models_and_settings_and_what_they_gained():
     assert "program" not in profile_shown(profile())
 
 
+def test_a_program_for_which_nothing_was_chosen_has_a_row_with_what_its_tune_said():
+    gaps = (Gap(fact="compile", reason="it ended with exit code 1", cause="exited"),)
+    refused = (Gap(fact="bfloat16", reason="its loss is no number"),)
+    text = profile_shown(profile(programs=(program(settings={}, gaps=gaps, refused=refused),)))
+    below = " ".join(text[text.index("program") :].split())
+    assert (
+        "ResNet in 1 process: nothing is to be gained here: torch's defaults are best; what was faster, the guard "
+        "refused; compile failed failed: compile (it ended with exit code 1) refused by the guard: bfloat16 (its loss "
+        "is no number)"
+    ) in below
+
+
+def test_programs_whose_names_are_long_and_differ_in_the_middle_are_told_apart():
+    names = [f"train_a_language_model_of_{size}_billion_parameters_and_evaluate.py" for size in ("three", "seven")]
+    text = profile_shown(profile({}, programs=tuple(program(name) for name in names)))
+    assert "...three_b...valuate.py" in text
+    assert "...seven_b...valuate.py" in text
+
+
 def test_a_program_of_a_long_name_leaves_room_for_its_settings():
     text = profile_shown(profile({}, programs=(program("x" * 255),)))
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
 from recorded import facts_of
 from trials.test_measuring import FOUND, HELLO
 
@@ -11,7 +10,7 @@ from gputune.profile import Guard
 from gputune.search.choice import Tried
 from gputune.search.combination import DEFAULT, Combination
 from gputune.trials.measuring import SearchResult
-from gputune.trials.result import ranking, seeming, tuned
+from gputune.trials.result import ranking, tuned
 
 TF32 = {"matmul_precision": "tf32"}
 BOTH = {**TF32, "fused_optimizer": True}
@@ -53,21 +52,6 @@ class TestRanking:
         assert ranked[0][0].combination.values == TF32
 
 
-class TestSeeming:
-    def test_what_too_few_rounds_leave_open(self) -> None:
-        found = seeming(measured(arm([10.0, 11.0]), arm([20.0, 21.0], **TF32)))
-        assert found is not None
-        assert found[0].values == TF32
-        assert found[1] == pytest.approx(20.5 / 10.5)
-
-    def test_what_noise_leaves_open(self) -> None:
-        assert seeming(measured(PLAIN, arm([9.0, 14.0] * 6, **TF32))) is not None
-
-    def test_nothing_where_all_is_certain(self) -> None:
-        assert seeming(measured(PLAIN, arm([10.1] * 12, **TF32))) is None
-        assert seeming(measured(PLAIN, arm([20.0] * 12, **TF32))) is None
-
-
 class TestTuned:
     def test_a_program_of_what_gains(self) -> None:
         found = result_of(measured(PLAIN, arm([20.0] * 12, **TF32), arm([30.0] * 12, **BOTH)))
@@ -78,7 +62,7 @@ class TestTuned:
 
     def test_nothing_gains(self) -> None:
         found = result_of(measured(PLAIN, arm([10.1] * 12, **TF32)))
-        assert (found.combination, found.gain, found.seeming) == (DEFAULT, None, None)
+        assert (found.combination, found.gain) == (DEFAULT, None)
         assert found.program.settings == found.program.by_numerics == {}
 
     def test_each_row_says_how_long_the_gpu_worked_for_a_step(self) -> None:

@@ -39,6 +39,8 @@ def _coded(text: str) -> Markup:
 
 
 def _why_not(gain: Gain) -> str:
+    if gain.why:
+        return gain.why
     if gain.by is By.NONE and gain.kind == "samples":
         return "best without workers"
     return gain.by.value if gain.by in WITHOUT else f"{gain.by.value}; how much was not measured"
@@ -50,7 +52,7 @@ def _card(gain: Gain) -> Markup:
     return element(
         "li",
         element("p", name_of(gain), class_="who"),
-        element("p", f"{times(gain.times or 0.0)}{TIMES}", class_="big"),
+        element("p", f"{'probably ' if gain.by is By.PROBABLY else ''}{times(gain.times or 0.0)}{TIMES}", class_="big"),
         draw(Picture(unit="times as fast", rows=dict(_marks(gain)), base=1.0), f"The speed of {name_of(gain)}"),
         element("p", _coded(how), class_="how"),
         element("p", gain.guard, class_="how") if gain.guard else "",

@@ -8,7 +8,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from gputune.report.charts import Bar, Cell, Chart, Mark, Picture, number
+from gputune.report.charts import STAR, Bar, Cell, Chart, Mark, Picture, number
+from gputune.report.fitting import shortened, told_apart
 from gputune.report.page.markup import TIMES, TO, Markup, element, joined
 
 WIDTH = 360.0
@@ -21,6 +22,9 @@ DOTS_STEP = 40.0
 """The height of a row of dots: in less, dots touch the next row's name."""
 APART = 3.5
 """How far the series of a row lie apart, so that equal values do not cover each other."""
+LONGEST = 48
+"""The most characters of a name that a picture has room for."""
+DRAWN_STAR = "★"
 TALLEST = 10
 """From how many rows on a picture is as high as two others."""
 MOST_SAID = 12
@@ -32,8 +36,11 @@ SHAPES = (
 
 
 def figure(chart: Chart) -> Markup:
-    # Bars are a terminal's pictures.
-    rows: list[tuple[Cell, ...]] = [tuple("" if isinstance(cell, Bar) else cell for cell in row) for row in chart.rows]
+    # Bars are a terminal's pictures, and so is its star.
+    rows: list[tuple[Cell, ...]] = [
+        tuple("" if isinstance(cell, Bar) else DRAWN_STAR if cell == STAR else cell for cell in row)
+        for row in chart.rows
+    ]
     chart = replace(chart, rows=rows).filled()
     panels = [_panel(one, chart.title) for one in chart.pictures if one.rows]
     name = f"The numbers of: {chart.title}"
@@ -41,7 +48,8 @@ def figure(chart: Chart) -> Markup:
     numbers = element("div", _table(chart), class_="scroll", role="region", aria_label=name, tabindex=0)
     parts = [element("div", *panels, class_="pictures"), folded("The numbers", numbers)] if panels else [numbers]
     kind = "chart single" if len(panels) == 1 else "chart"
-    return element("figure", element("figcaption", chart.title), *parts, class_=kind)
+    caption = f"{chart.title} ({DRAWN_STAR} {chart.star})" if chart.star else chart.title
+    return element("figure", element("figcaption", caption), *parts, class_=kind)
 
 
 def _panel(picture: Picture, title: str) -> Markup:
@@ -124,16 +132,17 @@ def _bars(picture: Picture, values: Sequence[float]) -> tuple[list[Markup], floa
     base = picture.base
     scale = scale_of([*values, *([base] if base else [])], 0, WIDTH - 1)
     parts = []
+    values_of = {row: _value(mark, TIMES if base else "") for row, (mark,) in picture.rows.items()}
+    room = max(12, min((int((WIDTH - 6.3 * len(value)) / 6.7) for value in values_of.values()), default=12))
+    names = told_apart([f"{row}, refused" if mark.refused else row for row, (mark,) in picture.rows.items()], room, "…")
     for place, (row, (mark,)) in enumerate(picture.rows.items()):
-        top, name = place * STEP, f"{row}, refused" if mark.refused else row
-        value = _value(mark, TIMES if base else "")
-        room = max(12, int((WIDTH - 6.3 * len(value)) / 6.7))
+        top, name, value = place * STEP, f"{row}, refused" if mark.refused else row, values_of[row]
         zero, reach = scale(0.0), scale(mark.value)
         bar = element("rect", x=min(zero, reach), y=top + 18, width=max(1.0, abs(reach - zero)), height=TALL, rx=1.5)
         line = element("path", d=f"M{scale(base)} {top + 15:.0f}v15", class_="base") if base else ""
         kind = f"mark{' chosen' if mark.chosen else ''}{' refused' if mark.refused else ''}"
         whisker = _whisker(mark, scale, top + 18 + TALL / 2)
-        texts = _words(name, 0, top + 13, "name", room), _words(value, WIDTH, top + 13, "value end")
+        texts = _words(names[name], 0, top + 13, "name"), _words(value, WIDTH, top + 13, "value end")
         parts.append(element("g", _hint(name, mark, picture.unit), *texts, bar, whisker, line, class_=kind))
     return parts, max(8.0, len(picture.rows) * STEP)
 
@@ -141,7 +150,8 @@ def _bars(picture: Picture, values: Sequence[float]) -> tuple[list[Markup], floa
 def _value(mark: Mark, sign: str) -> str:
     """The number above a bar. Next to a note there is room only for the whisker."""
     interval = f" ({TO.join(map(number, mark.interval))})" if mark.interval and not mark.note else ""
-    return f"{'★ ' if mark.chosen else ''}{number(mark.value)}{sign}{interval}{f' · {mark.note}' if mark.note else ''}"
+    star, note = f"{DRAWN_STAR} " if mark.chosen else "", f" · {mark.note}" if mark.note else ""
+    return f"{star}{number(mark.value)}{sign}{interval}{note}"
 
 
 def _dots(picture: Picture, values: Sequence[float]) -> tuple[list[Markup], float]:
@@ -150,9 +160,10 @@ def _dots(picture: Picture, values: Sequence[float]) -> tuple[list[Markup], floa
     scale = scale_of(values, 8, WIDTH - 8, far=FAR_APART)
     bottom = top + len(picture.rows) * DOTS_STEP
     parts += _ticks(scale, top, bottom)
+    names = told_apart(list(picture.rows), LONGEST, "…")
     for place, (row, marks) in enumerate(picture.rows.items()):
         y = top + place * DOTS_STEP + 26
-        parts += [_words(row, 0, y - 13, "name"), element("path", d=f"M0 {y}H{WIDTH}", class_="line")]
+        parts += [_words(names[row], 0, y - 13, "name"), element("path", d=f"M0 {y}H{WIDTH}", class_="line")]
         for mark in marks:
             kind = series.index(mark.name)
             at = y + APART * (min(kind, 4) - (min(len(series), 5) - 1) / 2)
@@ -169,11 +180,11 @@ def _shape(kind: int, x: float, y: float) -> Markup:
 def _legend(series: Sequence[str]) -> tuple[list[Markup], float]:
     parts: list[Markup] = []
     x, y = 6.0, 9.0
-    for kind, name in enumerate(series):
-        wide = 30 + 6.5 * min(len(name), 30)
+    for kind, name in enumerate(told_apart(series, 30, "…").values()):
+        wide = 30 + 6.5 * len(name)
         if x + wide > WIDTH and x > 6:
             x, y = 6.0, y + 18
-        parts.append(element("g", _shape(kind, x, y), _words(name, x + 10, y + 4, "legend", 30), class_=f"s{kind % 5}"))
+        parts.append(element("g", _shape(kind, x, y), _words(name, x + 10, y + 4, "legend"), class_=f"s{kind % 5}"))
         x += wide
     return parts, y + 14
 
@@ -212,9 +223,8 @@ def _value_text(mark: Mark) -> str:
     return f"{number(mark.value)}{interval}{f', {mark.note}' if mark.note else ''}"
 
 
-def _words(text: str, x: float, y: float, kind: str, longest: int = 48) -> Markup:
-    shown = text if len(text) <= longest else f"{text[: longest - 1]}…"
-    return element("text", shown, x=x, y=y, class_=kind)
+def _words(text: str, x: float, y: float, kind: str) -> Markup:
+    return element("text", shortened(text, LONGEST, "…"), x=x, y=y, class_=kind)
 
 
 def _said(picture: Picture) -> str:

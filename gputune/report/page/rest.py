@@ -97,7 +97,7 @@ def unknown(profile: Profile, answer: Answer) -> Iterator[Markup]:
         if names:
             yield element("h3", title)
             yield element("p", f"{', '.join(names)}: {meaning}.")
-    gaps = [("this machine", profile.gaps), *((one.entry, one.gaps) for one in profile.programs)]
+    gaps = [("this machine", profile.gaps), *((one.entry, (*one.gaps, *one.refused)) for one in profile.programs)]
     for whose, found in gaps:
         if found:
             yield element("h3", f"Not known of {whose}")

@@ -103,3 +103,13 @@ def test_text_is_never_markup(text):
     assert [one.tag for one in parsed.nodes] == ["p"]
     assert set(parsed.nodes[0].attributes) == {"title"}
     assert escaped(Markup("<b>")) == "<b>"
+
+
+def test_long_names_keep_what_differs():
+    names = ("bfloat16 + compile + fused_optimizer + tf32", "bfloat16 + compile + fused_optimizer + tf32 + 8 workers")
+    drawn = draw(Picture(unit="times as fast", rows={name: fast(1.5, 1.4, 1.6) for name in names}, base=1.0), "steps")
+    labels = re.findall(r'<text [^>]*class="name"[^>]*>([^<]*)</text>', drawn)
+    assert len(set(labels)) == 2
+    assert all("…" in label for label in labels)
+    assert labels[0].endswith("tf32")
+    assert labels[1].endswith("8 workers")

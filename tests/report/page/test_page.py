@@ -11,6 +11,7 @@ import pytest
 from hostile_profiles import ESCAPES, READ
 from making import choices, profile
 from report.page.profiles import HOSTILE, PROFILES, Parsed, hostile, page_of
+from report.test_answer import OPEN, PROBABLE
 
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
@@ -215,3 +216,27 @@ def test_what_was_not_measured_is_told():
     assert "amp_dtype: torch&#x27;s default stands until it is repeated." in shown
     assert "not measured</span>" in shown
     assert "provisional</span>" in shown
+
+
+@pytest.mark.parametrize("name", ["h200", "tuned"])
+def test_a_star_is_drawn_and_not_the_terminals(name):
+    parsed = Parsed(page_of(name))
+    captions = [one.text for one in parsed.all("figcaption")]
+    cells = [one.text for one in parsed.all("td")]
+    assert not any("*" in one for one in (*captions, *cells))
+    assert any("(★ " in one for one in captions)
+    assert "★" in cells
+
+
+def test_a_tuned_programs_chosen_combination_has_a_star_in_its_picture():
+    parsed = Parsed(page_of("tuned"))
+    assert "train.py: its own steps (★ chosen)" in [one.text for one in parsed.all("figcaption")]
+    stars = [one.text for one in parsed.all("text") if one.text.startswith("★ ")]
+    assert len(stars) == 2, "on its card and in its chart"
+
+
+def test_what_a_tune_was_not_certain_of_is_no_more_certain_here():
+    text = page.text(profile({}, programs=(OPEN, PROBABLE)), "profile.yaml")
+    assert "open.py: nothing is certain: fused_optimizer seemed 1.15 times as fast" in text
+    assert "probably 1.90" in text
+    assert "nothing to gain" not in text
