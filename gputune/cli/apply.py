@@ -190,7 +190,7 @@ def _plan(path: str, strict: bool, words: list[str], terms: Terms) -> Plan:
     from gputune.profile import load
     from gputune.runtime.environment import limit, plan
     from gputune.runtime.launch import starts_ranks
-    from gputune.runtime.local_fingerprint import begin, local_fingerprint
+    from gputune.runtime.local_fingerprint import begin, local_fingerprint, own_threads
     from gputune.runtime.locate import AUTO, located
 
     host = Host()
@@ -200,7 +200,9 @@ def _plan(path: str, strict: bool, words: list[str], terms: Terms) -> Plan:
         here = local_fingerprint(host)
     finally:
         host.release()
-    terms = terms.but(numerics=limit(terms.numerics, host.environ), ranks=starts_ranks(words))
+    terms = terms.but(
+        numerics=limit(terms.numerics, host.environ), ranks=starts_ranks(words), own_threads=own_threads(host, here)
+    )
     if loaded is None:
         from gputune.cli._probing_first import probe_first
 

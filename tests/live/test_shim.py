@@ -299,6 +299,30 @@ class TestPayload:
         assert run(code, shimmed(site)) == "kept-user False\n"
 
 
+class TestThreads:
+    """Ranks below a launcher: 64 of them on the CPUs of this test have one each."""
+
+    @pytest.fixture
+    def ask(self, site: Path) -> Any:
+        threads = "_n = [2]\ndef get_num_threads(): return _n[0]\ndef set_num_threads(n): _n[0] = n\n"
+        (site / "torch" / "__init__.py").write_text(TORCH + threads)
+        code = f"import torch, sys; row = {HOOK}.now()[0]; print(torch.get_num_threads(), row['status'], row['why'])"
+        return lambda **more: run(code, shimmed(site, '{"settings":{"omp_threads":2}}', **more))
+
+    def test_a_rank_has_its_share_of_the_cpus(self, ask: Any) -> None:
+        share = "1 applied its share of the CPUs, right after import torch\n"
+        assert ask(LOCAL_WORLD_SIZE="64") == share
+        assert ask(LOCAL_WORLD_SIZE="64", OMP_NUM_THREADS="2") == share  # as exported for a shell script above it
+
+    def test_what_the_launcher_or_the_user_exported_stays(self, ask: Any) -> None:
+        for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+            kept = ask(LOCAL_WORLD_SIZE="64", **{name: "7"})
+            assert kept == f"2 kept-user already exported: {name}=7\n"
+
+    def test_a_program_of_one_process_has_what_was_exported(self, ask: Any) -> None:
+        assert ask(OMP_NUM_THREADS="2") == "2 applied through its environment variable\n"
+
+
 class TestChain:
     @pytest.fixture
     def theirs(self, site: Path) -> Path:
