@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 import typer
 
 from gputune.cli import _choices
+from gputune.cli._programs import require_a_profile
 from gputune.errors import GputuneError, UsageError, require
 from gputune.knobs import LEVELS, Numerics, names
 from gputune.runtime.deciding import Terms
@@ -93,6 +94,7 @@ def apply(
     CMD replaces gputune: its exit code and signals are its own. If the profile cannot be read, one line says so and CMD
     runs without it. Whatever you exported or set yourself stays as it is.
     """
+    require_a_profile(profile, command or [])
     words = _command(command or [])
     if numerics is not None:
         require(numerics, LEVELS, "level", "--numerics")
