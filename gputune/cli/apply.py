@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 import typer
 
 from gputune.cli import _choices
-from gputune.cli._programs import require_a_profile
 from gputune.errors import GputuneError, UsageError, require
 from gputune.knobs import LEVELS, Numerics, names
 from gputune.runtime.deciding import Terms
@@ -94,6 +93,8 @@ def apply(
     CMD replaces gputune: its exit code and signals are its own. If the profile cannot be read, one line says so and CMD
     runs without it. Whatever you exported or set yourself stays as it is.
     """
+    from gputune.cli._programs import require_a_profile
+
     require_a_profile(profile, command or [])
     words = _command(command or [])
     if numerics is not None:
@@ -157,8 +158,8 @@ def _export(plan: Callable[[], Plan], path: str, emit: str) -> None:
 
 def _run(plan: Callable[[], Plan], path: str, words: list[str], strict: bool, quiet: bool) -> NoReturn:
     from gputune.host.stderr import say
+    from gputune.runtime.hook_file import not_reached
     from gputune.runtime.launch import disabled, inherited, launch
-    from gputune.runtime.reach import beyond_reach
 
     environ = inherited()
     if disabled(environ):
@@ -170,7 +171,7 @@ def _run(plan: Callable[[], Plan], path: str, words: list[str], strict: bool, qu
         environ = child(planned, environ)
         if environ.get("GPUTUNE_PROBE") == "always":
             environ["GPUTUNE_PROBE"] = "missing"  # a nested apply is part of the same start
-        line = "; ".join(filter(None, [summary(planned), planned.payload and beyond_reach(words)]))
+        line = "; ".join(filter(None, [summary(planned), planned.payload and not_reached(words)]))
         if line and not quiet:
             say(line)
     except Refused:

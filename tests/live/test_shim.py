@@ -383,16 +383,22 @@ def interpreter(name: str) -> str | None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["python2.7", *(f"python3.{minor}" for minor in range(5, 16))])
 def test_other_pythons(name: str, site: Path) -> None:
-    """From 3.11 on the settings are applied, below nothing happens, and every Python runs as it did."""
+    """From 3.11 on the settings are applied; older ones that import torch say one line, and run as they did."""
     path = interpreter(name)
     if path is None:
         pytest.skip(f"there is no {name} here")
     (site / "sitecustomize.py").write_text("import sys\nsys.stdout.write('theirs\\n')\n")
     (site / "plain.py").write_text("import sys, json\nsys.stdout.write('fine\\n')\n")
-    newer = command([path, "-c", "import sys; print(sys.version_info >= (3, 11))"]).stdout == "True\n"
-    code = SHOW if newer else "import plain"
-    done = command([path, "-c", code], shimmed(site))
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "theirs\n" + (APPLIED if newer else "fine\n")
+    version = tuple(map(int, name.removeprefix("python").split(".")))
+    done = command([path, "-c", "import plain"], shimmed(site))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "theirs\nfine\n", "")
+    if version >= (3, 4):
+        done = command([path, "-c", SHOW], shimmed(site))
+        too_old = f"gputune: settings were not applied: this is Python {name[6:]}, and gputune needs 3.11 or newer\n"
+        assert (done.returncode, done.stderr) == (0, "" if version >= (3, 11) else too_old)
+        assert done.stdout == "theirs\n" + (APPLIED if version >= (3, 11) else UNTOUCHED)
+    missing = command([path, "-S", "-c", f"import sys; sys.path.insert(0, {SHIM!r}); import sitecustomize, torch"],
+                      shimmed())  # fmt: skip
+    assert (missing.returncode, "gputune: " in missing.stderr) == (1, False)
     alone = command([path, "-c", "import sys; sys.stdout.write('fine')"], shimmed())
     assert (alone.stdout, alone.stderr) == ("fine", "")
