@@ -21,13 +21,13 @@ Importing gputune loads none of torch, NVML and rich; each function imports what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from gputune.version import __version__
-
+# Nothing is imported for types: `python -m gputune` would look for it in the working folder first, before its start.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+    from typing import Any
+
     from gputune.bench_process import Budget, MatmulShape, UserDataset
     from gputune.checks import Finding
     from gputune.knobs import Numerics
@@ -35,8 +35,17 @@ if TYPE_CHECKING:
     from gputune.progress import Progress
     from gputune.runtime.rows import Rows
     from gputune.runtime.tuning import Tuning
+    from gputune.version import __version__
 
 __all__ = ["__version__", "apply", "check", "load", "probe", "status", "verify_ranks"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from gputune.version import __version__
+
+    return __version__
 
 
 def check() -> tuple[Finding, ...]:

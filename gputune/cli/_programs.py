@@ -8,9 +8,8 @@ from pathlib import Path, PurePath
 
 from gputune.errors import UsageError
 from gputune.resources.printable import quoted
-from gputune.runtime.launch import LAUNCHERS
+from gputune.runtime.launch import LAUNCHERS, PYTHON
 from gputune.runtime.locate import AUTO
-from gputune.runtime.reach import PYTHON
 
 _INTERPRETERS = {".py": "python", ".sh": "sh"}
 _PROFILES = (".yaml", ".yml", ".json")

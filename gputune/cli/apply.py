@@ -135,7 +135,8 @@ def _export(plan: Callable[[], Plan], path: str, emit: str) -> None:
     from gputune.report.applied import print_applied
     from gputune.resources.printable import quoted
     from gputune.runtime.environment import exports, task_prolog
-    from gputune.runtime.launch import disabled, inherited
+    from gputune.runtime.launch import disabled
+    from gputune_start import inherited
 
     if disabled(os.environ):
         say("GPUTUNE_DISABLE=1: nothing is set")
@@ -159,7 +160,8 @@ def _export(plan: Callable[[], Plan], path: str, emit: str) -> None:
 def _run(plan: Callable[[], Plan], path: str, words: list[str], strict: bool, quiet: bool) -> NoReturn:
     from gputune.host.stderr import say
     from gputune.runtime.hook_file import not_reached
-    from gputune.runtime.launch import disabled, inherited, launch
+    from gputune.runtime.launch import disabled, launch
+    from gputune_start import inherited
 
     environ = inherited()
     if disabled(environ):

@@ -81,10 +81,10 @@ def tune(
     from gputune.profile import load
     from gputune.report.programs import answer, json_text, print_program
     from gputune.report.progress import shown
-    from gputune.runtime.launch import inherited
     from gputune.trials.start import kept_log
     from gputune.trials.tuning import TuneRequest
     from gputune.trials.tuning import tune as run
+    from gputune_start import inherited
 
     words = _command(command or [])
     require(numerics, LEVELS, "level", "--numerics")

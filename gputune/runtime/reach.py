@@ -35,9 +35,8 @@ from pathlib import PurePath
 
 from gputune.live import payload
 from gputune.runtime.environment import SHIM
-from gputune.runtime.launch import LAUNCHERS
+from gputune.runtime.launch import LAUNCHERS, PYTHON
 
-PYTHON = re.compile(r"python(\d+(\.\d+)?)?t?")
 _WITH_A_VALUE = "WX"
 """Python's options whose value may be a separate word. `-c` and `-m` end the options."""
 
