@@ -51,12 +51,15 @@ def __getattr__(name: str) -> Any:
 def check() -> tuple[Finding, ...]:
     """Return the findings of every check about this machine, without changing it or putting it under load.
 
-    A fresh process of this interpreter reads torch's state, so flags that the calling process has set do not show.
+    torch's flags and its number of threads are those of the calling program now, if it has imported torch; all else
+    that torch knows is read in a fresh process of this interpreter.
     """
+    import sys
+
     from gputune import checks, facts
     from gputune.host import Host
 
-    return checks.run(facts.read(Host(), variables=checks.variables()))
+    return checks.run(facts.read(Host(), variables=checks.variables(), torch=sys.modules.get("torch")))
 
 
 def probe(
