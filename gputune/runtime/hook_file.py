@@ -1,4 +1,5 @@
-"""The `.pth` file of `gputune install-hook`, which lets `gputune apply` reach a Python that ignores PYTHONPATH.
+"""The `.pth` file of `gputune install-hook`, which lets `gputune apply` reach a Python that ignores PYTHONPATH, or
+whose PYTHONPATH was replaced.
 
 Python executes the file's line at every start, except with `-S`. The line does nothing without GPUTUNE_APPLY, where the
 shim is on PYTHONPATH anyway, or once gputune was uninstalled. It is written only on request, because malware uses such
