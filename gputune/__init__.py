@@ -21,13 +21,13 @@ Importing gputune loads none of torch, NVML and rich; each function imports what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from gputune.version import __version__
-
+# Nothing is imported for types: `python -m gputune` would look for it in the working folder first, before its start.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+    from typing import Any
+
     from gputune.bench_process import Budget, MatmulShape, UserDataset
     from gputune.checks import Finding
     from gputune.knobs import Numerics
@@ -35,19 +35,31 @@ if TYPE_CHECKING:
     from gputune.progress import Progress
     from gputune.runtime.rows import Rows
     from gputune.runtime.tuning import Tuning
+    from gputune.version import __version__
 
 __all__ = ["__version__", "apply", "check", "load", "probe", "status", "verify_ranks"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from gputune.version import __version__
+
+    return __version__
 
 
 def check() -> tuple[Finding, ...]:
     """Return the findings of every check about this machine, without changing it or putting it under load.
 
-    A fresh process of this interpreter reads torch's state, so flags that the calling process has set do not show.
+    torch's flags and its number of threads are those of the calling program now, if it has imported torch; all else
+    that torch knows is read in a fresh process of this interpreter.
     """
+    import sys
+
     from gputune import checks, facts
     from gputune.host import Host
 
-    return checks.run(facts.read(Host(), variables=checks.variables()))
+    return checks.run(facts.read(Host(), variables=checks.variables(), torch=sys.modules.get("torch")))
 
 
 def probe(

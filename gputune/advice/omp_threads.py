@@ -38,8 +38,18 @@ def own(facts: Facts) -> int:
     cpu, threads = facts.cpu, facts.libraries.torch_threads
     if threads is not None and not set(NAMES) & set(facts.environment):
         return int(threads)
-    cores = cpu.physical_count or cpu.logical_count
-    return max(1, int(cpu.affinity_count) * int(cores) // int(cpu.logical_count))
+    return one_per_core(cpu.affinity_count, cpu.logical_count, cpu.physical_count)
+
+
+def one_per_core(affinity: int, logical: int, physical: int | None) -> int:
+    """How many threads torch starts on so many CPUs of a host, whose numbers of CPUs and of cores follow."""
+    return max(1, affinity * (physical or logical) // logical)
+
+
+def started_with(measurements: Measurements) -> int | None:
+    """The count that torch had started with when others were measured against it; None where none were."""
+    default = _default(_rows(measurements))
+    return int(default.params["threads"]) if default else None
 
 
 def _limits(facts: Facts) -> str:

@@ -40,7 +40,7 @@ def _flags(flags: Flags, workspace: str | None, cuda: bool) -> Finding | None:
         return warning(message, f"export {VARIABLE}=:4096:8", VARIABLE)
     if asked:
         remedy = typed("torch.use_deterministic_algorithms(False)", note="unless you need bit-identical results")
-        return warning("determinism is on in every program, which costs speed", remedy)
+        return warning("determinism is on, which costs speed", remedy)
     return None
 
 

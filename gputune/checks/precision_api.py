@@ -20,7 +20,7 @@ REMEDY = (
 def check(facts: Facts, measurements: Measurements) -> Findings:
     conflict = facts.precision.api_conflict
     if conflict:
-        yield warning(f"right after import torch: {conflict}", REMEDY)
+        yield warning(f"torch's older and newer switches disagree: {conflict}", REMEDY)
     elif facts.libraries.torch is None or reason(facts, "libraries.api_conflict"):
         yield unread(facts, "libraries.api_conflict", "the state of torch's TF32 switches")
     else:

@@ -210,6 +210,11 @@ def _misused(error: Any) -> str:
     if missing and missing[1] in REMOVED:
         return f"{missing[1]}: was removed; use {REMOVED[missing[1]]}"
     if "Did you mean" not in message and "Possible options" not in message:
+        from gputune.cli._programs import instead
+
+        is_misplaced = message.startswith(("No such command", "Got unexpected extra argument"))
+        if is_misplaced and (to_run := instead(sys.argv[1:])):
+            return f"{message[:1].lower()}{message[1:]}; {to_run}"
         message += f"; see: {ctx.command_path if ctx else ' '.join(['gputune', *sys.argv[1:2]])} --help"
     return message[:1].lower() + message[1:]
 

@@ -93,6 +93,9 @@ def apply(
     CMD replaces gputune: its exit code and signals are its own. If the profile cannot be read, one line says so and CMD
     runs without it. Whatever you exported or set yourself stays as it is.
     """
+    from gputune.cli._programs import require_a_profile
+
+    require_a_profile(profile, command or [])
     words = _command(command or [])
     if numerics is not None:
         require(numerics, LEVELS, "level", "--numerics")
@@ -132,7 +135,8 @@ def _export(plan: Callable[[], Plan], path: str, emit: str) -> None:
     from gputune.report.applied import print_applied
     from gputune.resources.printable import quoted
     from gputune.runtime.environment import exports, task_prolog
-    from gputune.runtime.launch import disabled, inherited
+    from gputune.runtime.launch import disabled
+    from gputune_start import inherited
 
     if disabled(os.environ):
         say("GPUTUNE_DISABLE=1: nothing is set")
@@ -155,8 +159,9 @@ def _export(plan: Callable[[], Plan], path: str, emit: str) -> None:
 
 def _run(plan: Callable[[], Plan], path: str, words: list[str], strict: bool, quiet: bool) -> NoReturn:
     from gputune.host.stderr import say
-    from gputune.runtime.launch import disabled, inherited, launch
-    from gputune.runtime.reach import beyond_reach
+    from gputune.runtime.hook_file import not_reached
+    from gputune.runtime.launch import disabled, launch
+    from gputune_start import inherited
 
     environ = inherited()
     if disabled(environ):
@@ -168,7 +173,7 @@ def _run(plan: Callable[[], Plan], path: str, words: list[str], strict: bool, qu
         environ = child(planned, environ)
         if environ.get("GPUTUNE_PROBE") == "always":
             environ["GPUTUNE_PROBE"] = "missing"  # a nested apply is part of the same start
-        line = "; ".join(filter(None, [summary(planned), planned.payload and beyond_reach(words)]))
+        line = "; ".join(filter(None, [summary(planned), planned.payload and not_reached(words)]))
         if line and not quiet:
             say(line)
     except Refused:
@@ -190,7 +195,7 @@ def _plan(path: str, strict: bool, words: list[str], terms: Terms) -> Plan:
     from gputune.profile import load
     from gputune.runtime.environment import limit, plan
     from gputune.runtime.launch import starts_ranks
-    from gputune.runtime.local_fingerprint import begin, local_fingerprint
+    from gputune.runtime.local_fingerprint import begin, local_fingerprint, own_threads
     from gputune.runtime.locate import AUTO, located
 
     host = Host()
@@ -200,7 +205,9 @@ def _plan(path: str, strict: bool, words: list[str], terms: Terms) -> Plan:
         here = local_fingerprint(host)
     finally:
         host.release()
-    terms = terms.but(numerics=limit(terms.numerics, host.environ), ranks=starts_ranks(words))
+    terms = terms.but(
+        numerics=limit(terms.numerics, host.environ), ranks=starts_ranks(words), own_threads=own_threads(host, here)
+    )
     if loaded is None:
         from gputune.cli._probing_first import probe_first
 

@@ -102,8 +102,11 @@ def _versions(facts: Facts) -> Iterator[str]:
 
     libraries = facts.libraries
     yield f"gputune {__version__}, Python {platform.python_version()} ({sys.platform}, {platform.machine()})"
-    yield f"torch {libraries.torch}, CUDA {libraries.cuda}, cuBLAS {libraries.cublas}, cuDNN {libraries.cudnn}"
-    yield f"NCCL {libraries.nccl}, Python of torch {libraries.python}, NVIDIA driver {facts.driver.version}"
+    versions = {
+        "torch": libraries.torch, "CUDA": libraries.cuda, "cuBLAS": libraries.cublas, "cuDNN": libraries.cudnn,
+        "NCCL": libraries.nccl, "NVIDIA driver": facts.driver.version, "Python of torch": libraries.python,
+    }  # fmt: skip
+    yield ", ".join(f"{name} {version or 'none'}" for name, version in versions.items())
     yield f"GPUs: {', '.join(gpu.name or 'unknown' for gpu in facts.gpus) or 'none'}; CPU: {facts.cpu.model}"
     try:
         system = platform.freedesktop_os_release().get("PRETTY_NAME", "unknown")

@@ -20,7 +20,8 @@ def install_hook(
 ) -> None:
     """Reach a Python that ignores PYTHONPATH.
 
-    A file in its site-packages lets gputune apply also reach python -I and -E. It has no effect otherwise.
+    A file in its site-packages lets gputune apply also reach python -I and -E, and programs whose PYTHONPATH was
+    replaced. It has no effect otherwise. Remove it before gputune is uninstalled.
     """
     from gputune.host import Host
     from gputune.host.stderr import show

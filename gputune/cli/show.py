@@ -38,6 +38,7 @@ def show(
 
     The last screen says what is gained and what to type next.
     """
+    from gputune.cli._programs import instead
     from gputune.errors import UsageError
     from gputune.host import Host
     from gputune.host.stderr import show as put
@@ -46,6 +47,8 @@ def show(
     from gputune.report.answer import answer_of
     from gputune.runtime.local_fingerprint import lacks_device
 
+    if to_run := instead([str(profile)]):
+        raise UsageError(f"{profile} is a program and no profile", to_run)
     if as_json and in_code:
         raise UsageError("--json and --as-code: both print to stdout", "choose one of them")
     if page and (as_json or in_code):

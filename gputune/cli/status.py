@@ -14,7 +14,7 @@ EPILOG = _choices.epilog("""
   gputune apply auto -- gputune status
   # Also compute on the GPU to see whether they took effect
   gputune status --verify
-""", success="0 success; 1 a setting failed or did not take effect")  # fmt: skip
+""", success="0 success; 1 a setting failed, or gputune apply did not take effect")  # fmt: skip
 
 
 def status(
@@ -29,12 +29,14 @@ def status(
     It may be gputune, you, or torch.
 
     Starts a Python in this environment, imports torch in it and reads the settings back. Ranks of a job that print the
-    same digest ("applied here") started with equal settings. Exits with 1 if a setting failed or did not take effect.
+    same digest ("applied here") started with equal settings. Exits with 1 if a setting failed or did not take effect,
+    or gputune apply does not reach this Python.
     """
     from gputune.host import Host
-    from gputune.host.stderr import show
+    from gputune.host.stderr import say, show
     from gputune.report import applied, json
     from gputune.report.progress import waiting
+    from gputune.runtime.reach import is_cut_off
     from gputune.runtime.status import ask
 
     host = Host(python=_choices.interpreter(python))
@@ -44,5 +46,8 @@ def status(
         show(json.status(found))
     else:
         applied.print_status(found, verify, sys.stdout)
+    if is_cut_off(host.environ) and not any(row.source == "profile" for row in found.settings):
+        say("PYTHONPATH was replaced behind gputune apply, which does not reach this Python; extend it instead")
+        raise typer.Exit(1)
     if any(row.status == "failed" for row in found.settings) or any(row.took_effect is False for row in found.verified):
         raise typer.Exit(1)

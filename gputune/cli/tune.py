@@ -81,10 +81,10 @@ def tune(
     from gputune.profile import load
     from gputune.report.programs import answer, json_text, print_program
     from gputune.report.progress import shown
-    from gputune.runtime.launch import inherited
     from gputune.trials.start import kept_log
     from gputune.trials.tuning import TuneRequest
     from gputune.trials.tuning import tune as run
+    from gputune_start import inherited
 
     words = _command(command or [])
     require(numerics, LEVELS, "level", "--numerics")
@@ -132,9 +132,9 @@ def _narrowing(named: str | None, host: Host) -> Profile | None:
 
 def _begin(request: TuneRequest) -> None:
     from gputune.host.stderr import say
-    from gputune.runtime.reach import beyond_reach
+    from gputune.runtime.hook_file import not_reached
 
-    if why := beyond_reach(request.command):
+    if why := not_reached(request.command):
         raise UsageError(f"{request.command[0]}: {why}", "name a command whose Python can be reached")
     writes = "it writes what it always writes" if request.allow_writes else (
         "checkpoints go to a scratch folder and trackers are off, but what else it writes, it writes"

@@ -58,7 +58,7 @@ class Libraries:
     device_count: int | None = None
     """The number of GPUs that torch sees; None for a build without CUDA, or if torch did not answer."""
     torch_threads: int | None = None
-    """torch.get_num_threads() right after import."""
+    """torch.get_num_threads() right after import, or as the calling program has set it."""
     compile: Compile | None = None
     pynvml: str | None = None
     """The version of the deprecated package pynvml, not of the module pynvml, which nvidia-ml-py provides."""

@@ -5,6 +5,8 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import ModuleType
+from typing import Any
 
 from gputune.facts import busy, container, cpu, driver, environment, gpu, libraries, memory, pci, precision, process
 from gputune.facts.container import Container
@@ -18,7 +20,7 @@ from gputune.facts.memory import Memory
 from gputune.facts.pci import PciGpu
 from gputune.facts.precision import Flags, Precision
 from gputune.facts.process import Folder, Process
-from gputune.facts.unimported_torch import ask_torch
+from gputune.facts.unimported_torch import ask_torch, modes
 from gputune.facts.visible_gpus import device_files
 from gputune.host import Host, Nvml, NvmlAbsent, Unreadable
 from gputune.host.nvml import BREAKING
@@ -74,20 +76,33 @@ class Facts:
 
 
 def read(
-    host: Host, *, gpu_required: bool = False, gpus_expected: int | None = None, variables: Collection[str] = ()
+    host: Host,
+    *,
+    gpu_required: bool = False,
+    gpus_expected: int | None = None,
+    variables: Collection[str] = (),
+    torch: ModuleType | None = None,
 ) -> Facts:
-    """Read all facts, with torch in a child process. `variables` are kept beside those of torch and NVIDIA."""
+    """Read all facts, with torch in a child process. `variables` are kept beside those of torch and NVIDIA. `torch` is
+    that of this process, whose flags and number of threads are read as they are now.
+    """
     try:
-        return _read(host, gpu_required, gpus_expected, variables)
+        return _read(host, gpu_required, gpus_expected, variables, modes(torch) if torch else {})
     finally:
         host.release()
 
 
-def _read(host: Host, gpu_required: bool, gpus_expected: int | None, variables: Collection[str]) -> Facts:
+def _read(
+    host: Host,
+    gpu_required: bool,
+    gpus_expected: int | None,
+    variables: Collection[str],
+    here: Mapping[str, Any],
+) -> Facts:
     gaps = Gaps()
     before = busy.read(host)
     nvml = NvmlAnswers(host)
-    torch = ask_torch(host, gaps, nvml.has_broken)
+    torch = {**ask_torch(host, gaps, nvml.has_broken), **here}
     (of_driver, gpus), devices = nvml.answers, torch.get("devices") or []
     nvml.note_absence(bool(devices))
     gaps.found += nvml.gaps.found

@@ -26,7 +26,7 @@ _WITHOUT = re.compile(r"\b(GTX 16[0-9]{2}|MX[45]50|T(400|500|550|600|1000|1200|2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flags:
-    """torch's global flags right after import; None for a flag that this torch does not have."""
+    """torch's global flags, right after import or as the calling program set them; None for one that it lacks."""
 
     matmul_tf32: bool | None = None
     cudnn_tf32: bool | None = None

@@ -1,9 +1,14 @@
-"""torch, without importing it in this process: asked in a child process, or read from its installed files."""
+"""torch, without importing it in this process: asked in a child process, or read from its installed files. Where this
+process has imported it, its modes are asked here.
+"""
 
 import importlib.util
 import re
+import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from gputune.facts.gap import Gaps
@@ -41,6 +46,24 @@ def ask_torch(host: Host, gaps: Gaps, meanwhile: Callable[[], bool] = lambda: Fa
     for name in left_out:
         gaps.add(f"libraries.{name}", f"{host.python} answered a value of another type for {name!r}")
     return kept
+
+
+def modes(torch: ModuleType) -> dict[str, Any]:
+    """The answers about what a program may change, of the torch of this process as it is now."""
+    from gputune.facts import _torch_answers as here
+
+    answers: dict[str, Any] = {}
+    readers: dict[str, Callable[[], Any]] = {
+        "flags": lambda: here.flags(torch),
+        "threads": lambda: torch.get_num_threads(),  # noqa: PLW0108 - a half torch may lack it
+        "api_conflict": lambda: here.api_conflict(torch),
+    }
+    with warnings.catch_warnings():  # of torch's older getters, which are asked on purpose
+        warnings.simplefilter("ignore")
+        for name, reader in readers.items():
+            with suppress(Exception):  # of a torch that is imported by half: then the child's answer stands
+                answers[name] = reader()
+    return held(answers)[0]
 
 
 def _answers(host: Host, meanwhile: Callable[[], bool]) -> dict[str, Any]:

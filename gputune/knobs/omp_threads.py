@@ -11,6 +11,9 @@ as there are, also unmeasured. A quota also holds during the measurement: where 
 in it, torch's count stays. CPUs that other ranks or jobs will use are idle while one process measures, so there no
 measurement speaks for more.
 
+`gputune apply` and `gputune.apply` ask this again where the program starts: a profile of another machine, or from
+outside of the quota, knows nothing of its CPUs. Ranks below a launcher get their share right after `import torch`.
+
 Source: PyTorch, "CPU threading and TorchScript inference"; oneMKL, MKL_NUM_THREADS; the kernel's CFS bandwidth control.
 """
 
@@ -48,6 +51,19 @@ def current() -> int:
     import torch
 
     return int(torch.get_num_threads())
+
+
+def cpus_of_rank() -> int | None:
+    """The CPUs of this process, where the variable was exported for none or for all of the ranks that share them: below
+    a launcher. None elsewhere.
+    """
+    if "LOCAL_WORLD_SIZE" not in os.environ and "OMP_NUM_THREADS" in os.environ:
+        return None
+    from ..resources import room, scheduler
+    from ..resources.files import Files
+
+    files = Files()
+    return room.rank_budget(files, scheduler.read(files))
 
 
 def default() -> int | None:

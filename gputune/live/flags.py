@@ -31,9 +31,24 @@ def set_at_start(name: str, value: Value, measured: str | None) -> Applied:
     if knob.PHASE != "launch":
         return _set(knob, value, "right after import torch")
     try:
-        return _remembered(read_back(knob, value, knob.current()))
+        return _remembered(_in_rank(knob, value) or read_back(knob, value, knob.current()))
     except Exception as error:
         return _remembered(failed(name, error_text(error)))
+
+
+def _in_rank(knob: Knob, value: Value) -> Applied | None:
+    """The row of a setting of which each rank has its share of the CPUs, which is set here; None for any other."""
+    cpus = knob.cpus_of_rank() if hasattr(knob, "cpus_of_rank") else None
+    if cpus is None:
+        return None
+    before = knob.current()
+    users = exported(knob, value, os.environ, {name: str(value) for name in knob.NAMES})
+    if users and users.status == "kept-user":
+        return replace(users, before=before, after=before)
+    if before <= cpus:
+        return row_of(knob, "applied", "torch", f"within the {cpus} CPUs of this process", before)
+    knob.apply(cpus)
+    return after_apply(knob, cpus, before, knob.current(), "its share of the CPUs, right after import torch")
 
 
 def set_now(name: str, value: Value) -> Applied:

@@ -20,7 +20,9 @@ class Terms:
     numerics: Numerics | None = None
     """The largest effect on results that is allowed; None for no limit beyond the settings' own."""
     ranks: bool = False
-    """The command starts several processes, for which variables measured with a single one are not exported."""
+    """The command starts several processes, for which variables about the CPUs of a single one are not exported."""
+    own_threads: int | None = None
+    """How many threads torch would start by itself; None where that is not asked."""
     inject: bool = False
     """Also put what takes lines of a script into the models of a program."""
     inject_dataloader: bool = False
@@ -94,10 +96,15 @@ def for_command(knob: Knob, value: Value, environ: Mapping[str, str], ours: Mapp
     if knob.PHASE != "launch":
         return row_of(knob, "applied", "profile", "right after import torch", None, value)
     row = exported(knob, value, environ, ours)
-    if terms.ranks and "cpu_budget" in knob.DEPENDS and (row is None or row.status == "applied"):
-        return skipped(knob, "the command starts several processes, which share the CPUs")
+    if terms.ranks and is_shared(knob) and (row is None or row.status == "applied"):
+        return row_of(knob, "applied", "profile", "each rank has at most its share of the CPUs", None, value)
     exports = ", ".join(assignments(knob.environ(value)))
     return row or row_of(knob, "applied", "profile", exports, None, value)
+
+
+def is_shared(knob: Knob) -> bool:
+    """Whether it says how many of the CPUs a process uses, which several ranks share."""
+    return "cpu_budget" in knob.DEPENDS
 
 
 def not_set_here(knob: Knob, current: Value, default: Value) -> Applied:

@@ -6,13 +6,14 @@ the script, and by writing it the user agrees.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
-from gputune import knobs, live
+from gputune import live
 from gputune.advice._evidence import first
+from gputune.advice.omp_threads import started_with
 from gputune.errors import UsageError
 from gputune.knobs import LEVELS, Knob, Numerics, Value, load, name_of
 from gputune.live import payload
@@ -21,7 +22,7 @@ from gputune.live.applied import Applied, Reason
 from gputune.profile import Fingerprint, Profile
 from gputune.resources.printable import quoted
 from gputune.runtime import advising, deciding
-from gputune.runtime.deciding import Terms
+from gputune.runtime.deciding import Terms, is_shared
 from gputune.runtime.launch import disabled
 
 VARIABLE = "GPUTUNE_NUMERICS"
@@ -49,6 +50,7 @@ def _level(word: str, name: str) -> Numerics:
     return word
 
 
+THREADS = "omp_threads"
 SHIM = str(Path(live.__file__).with_name("shim"))
 
 
@@ -98,19 +100,19 @@ class Plan:
 def plan(profile: Profile, here: Fingerprint, environ: Mapping[str, str], terms: Terms | None = None) -> Plan:
     """Decide about every setting of the profile. A variable that is already in `environ` is the user's and stays."""
     terms = terms or Terms()
-    chosen = {knobs.load(name): choice.value for name, choice in profile.settings.items()}
+    chosen = choices(profile, here, terms)
     ours = payload.exported_by_us(environ)
     rows = {
-        setting: deciding.refused(setting, value, differences(profile, setting, here, terms), environ, terms)
-        or deciding.for_command(setting, value, environ, ours, terms)
-        for setting, value in chosen.items()
+        setting: deciding.refused(setting, one.value, one.differences, environ, terms)
+        or one.noted(deciding.for_command(setting, one.value, environ, ours, terms))
+        for setting, one in chosen.items()
     }
-    done = {setting: value for setting, value in chosen.items() if rows[setting].status == "applied"}
+    done = {setting: one.value for setting, one in chosen.items() if rows[setting].status == "applied"}
     there = None if terms.ignore_fingerprint else profile.fingerprint.torch
     off = disabled(environ)
     given, text = _carried(done, there, Advice(device="") if off else advising.advice(profile, here, terms))
     return Plan(
-        environ=_variables(done, environ, ours) | ({VARIABLE: terms.numerics} if terms.numerics else {}),
+        environ=_variables(done, environ, ours, terms) | ({VARIABLE: terms.numerics} if terms.numerics else {}),
         payload=text,
         applied=tuple(put_in(knob, deciding.with_override(knob, row, environ), given) for knob, row in rows.items()),
         advice=given,
@@ -125,6 +127,46 @@ def plan(profile: Profile, here: Fingerprint, environ: Mapping[str, str], terms:
 def differences(profile: Profile, setting: Knob, here: Fingerprint, terms: Terms) -> list[str]:
     """How this machine differs in what a setting's choice depends on; empty where differences are to be ignored."""
     return [] if terms.ignore_fingerprint else profile.fingerprint.differences(here, setting.DEPENDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The value of one setting for a process of this machine."""
+
+    value: Value
+    differences: Sequence[str] = ()
+    notes: tuple[str, ...] = ()
+    """Why it is not the profile's."""
+
+    def noted(self, row: Applied) -> Applied:
+        return row.and_because(*self.notes) if row.status == "applied" else row
+
+
+def choices(profile: Profile, here: Fingerprint, terms: Terms) -> dict[Knob, Chosen]:
+    """The values for a process of this machine: the profile's, but a number of threads by the CPUs that are here."""
+    chosen = {
+        (knob := load(name)): Chosen(value=choice.value, differences=differences(profile, knob, here, terms))
+        for name, choice in profile.settings.items()
+    }
+    if threads := _threads(profile, here, terms):
+        note = f"as many as this process has CPUs, where torch would start {terms.own_threads}"
+        chosen[load(THREADS)] = Chosen(value=threads, notes=(note,))
+    return chosen
+
+
+def _threads(profile: Profile, here: Fingerprint, terms: Terms) -> int | None:
+    """The number of CPUs where torch would start more threads than that. None where it would not, and where the profile
+    holds a number within it, or measured with so many CPUs that torch's own is faster.
+    """
+    own, cpus, choice = terms.own_threads, here.cpu_budget, profile.settings.get(THREADS)
+    if own is None or cpus is None or own <= cpus:
+        return None
+    is_from_here = not profile.fingerprint.differences(here, load(THREADS).DEPENDS)
+    if choice is None or not (is_from_here or terms.ignore_fingerprint):
+        return cpus
+    if choice.value is None:
+        return None if is_from_here and started_with(profile.measurements) == own else cpus
+    return cpus if terms.ranks or not isinstance(choice.value, int) or choice.value > cpus else None
 
 
 def _carried(done: Mapping[Knob, Value], torch: str | None, given: Advice) -> tuple[Advice, str]:
@@ -203,11 +245,16 @@ def digest(environ: Mapping[str, str]) -> str | None:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _variables(done: Mapping[Knob, Value], environ: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
-    """The launch settings' variables, except those in `environ` that are the user's and not an enclosing apply's."""
+def _variables(
+    done: Mapping[Knob, Value], environ: Mapping[str, str], ours: Mapping[str, str], terms: Terms
+) -> dict[str, str]:
+    """The launch settings' variables, except those in `environ` that are the user's and not an enclosing apply's, and
+    those of which each of several ranks has its share.
+    """
+    exported = {knob: value for knob, value in done.items() if not (terms.ranks and is_shared(knob))}
     return {
         name: text
-        for name, text in payload.variables(done).items()
+        for name, text in payload.variables(exported).items()
         if name not in environ or environ[name] == ours.get(name) != text
     }
 

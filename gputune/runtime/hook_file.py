@@ -1,4 +1,5 @@
-"""The `.pth` file of `gputune install-hook`, which lets `gputune apply` reach a Python that ignores PYTHONPATH.
+"""The `.pth` file of `gputune install-hook`, which lets `gputune apply` reach a Python that ignores PYTHONPATH, or
+whose PYTHONPATH was replaced.
 
 Python executes the file's line at every start, except with `-S`. The line does nothing without GPUTUNE_APPLY, where the
 shim is on PYTHONPATH anyway, or once gputune was uninstalled. It is written only on request, because malware uses such
@@ -8,7 +9,7 @@ Source: Python, module site; PEP 829, by which Python 3.15 deprecates such lines
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,12 @@ from typing import Any
 from gputune.errors import UsageError
 from gputune.host import Host, Unreadable, atomic
 from gputune.runtime.environment import SHIM
+from gputune.runtime.reach import beyond_reach
 
 NAME = "gputune-hook.pth"
 OLDEST = (3, 11)
+_SOON_SECONDS = 3.0
+"""How long a Python may take to say where its packages are, while a command waits for it to start."""
 
 _SCRIPT = Path(__file__).with_name("_site_answers.py")
 
@@ -33,10 +37,10 @@ def line() -> str:
     return f"import os, sys, _frozen_importlib_external as loader; {wanted} and {run}\n"
 
 
-def place(host: Host) -> Path:
+def place(host: Host, seconds: float = 30.0) -> Path:
     """The path of the file for the host's Python. Raises UsageError where that Python is too old or does not answer."""
     try:
-        version, folder = _held(host.ask_python(_SCRIPT, 30.0), host.python)
+        version, folder = _held(host.ask_python(_SCRIPT, seconds), host.python)
     except Unreadable as error:
         raise UsageError(str(error), "name an interpreter, as in --python .venv/bin/python") from None
     if version < OLDEST:
@@ -56,6 +60,21 @@ def _held(answer: Mapping[str, Any], python: str) -> tuple[tuple[int, int], str]
                 if is_path and 0 <= major < 100 and 0 <= minor < 100:
                     return (major, minor), folder
     raise Unreadable(f"{python} answered something else than its version and its folder for packages")
+
+
+def not_reached(command: Sequence[str]) -> str:
+    """Why torch's flags will not be set below a command, as far as its words show, or "". The file may help it."""
+    beyond = beyond_reach(command)
+    if beyond is None or (beyond.python and _has_file(beyond.python)):
+        return ""
+    return beyond.why
+
+
+def _has_file(python: str) -> bool:
+    try:
+        return place(Host(python=python), _SOON_SECONDS).read_text(encoding="utf-8") == line()
+    except (UsageError, OSError, ValueError):
+        return False
 
 
 def write(path: Path) -> None:

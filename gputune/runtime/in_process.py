@@ -9,24 +9,23 @@ from types import ModuleType
 from gputune import knobs
 from gputune.advice import Choice
 from gputune.host import Host
-from gputune.knobs import Knob, Value, name_of
+from gputune.knobs import Knob, name_of
 from gputune.live import flags, payload, private
 from gputune.live.applied import Applied
 from gputune.profile import Fingerprint, Profile
 from gputune.runtime import advising, deciding
 from gputune.runtime.advising import Values
 from gputune.runtime.deciding import Terms
-from gputune.runtime.environment import differences
+from gputune.runtime.environment import Chosen, choices, differences
 from gputune.runtime.local_fingerprint import local_fingerprint
 
 
 def apply_now(profile: Profile, terms: Terms) -> tuple[Values, dict[str, Values], tuple[Applied, ...]]:
     """Set what can still be set. Returns the general choices, those by kind of network or sample, and all rows."""
-    importlib.import_module("torch")  # first, so that the fingerprint is that of the torch in use
+    torch = importlib.import_module("torch")  # first, so that the fingerprint is that of the torch in use
     here = local_fingerprint(Host())
-    rows = tuple(
-        _row(profile, knobs.load(name), choice.value, here, terms) for name, choice in profile.settings.items()
-    )
+    chosen = choices(profile, here, terms.but(own_threads=torch.get_num_threads()))
+    rows = tuple(_row(knob, one, terms) for knob, one in chosen.items())
     set_here = {row.setting: row.after for row in rows if row.status != "skipped"}
     general = _in_code(profile, profile.settings, here, terms)
     families = {kind: _in_code(profile, choices, here, terms) for kind, choices in profile.families.items()}
@@ -44,14 +43,15 @@ def rows_now() -> dict[str, Applied]:
     return {row["setting"]: Applied.from_plain(row) for row in _hook().now()}
 
 
-def _row(profile: Profile, setting: Knob, value: Value, here: Fingerprint, terms: Terms) -> Applied:
-    row = deciding.refused(setting, value, differences(profile, setting, here, terms), os.environ, terms)
+def _row(setting: Knob, one: Chosen, terms: Terms) -> Applied:
+    value = one.value
+    row = deciding.refused(setting, value, one.differences, os.environ, terms)
     if row is None and setting.PHASE == "launch":
         row = flags.exported(setting, value, os.environ, payload.exported_by_us(os.environ))
         if row is None and not hasattr(setting, "apply"):
             row = flags.skipped(setting, "must be set before a process starts: gputune apply PROFILE -- CMD")
     if row is None:
-        row = Applied.from_plain(_hook().apply(name_of(setting), value))
+        row = one.noted(Applied.from_plain(_hook().apply(name_of(setting), value)))
     return deciding.with_override(setting, row, os.environ)
 
 

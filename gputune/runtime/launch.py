@@ -1,6 +1,7 @@
 """Replacing this process by the command, so that exit code and signals are the command's own."""
 
 import errno
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
@@ -8,9 +9,6 @@ from pathlib import PurePath
 from typing import NoReturn
 
 from gputune.host.stderr import say
-from gputune_start import REFUSED, execute, inherited, not_executed
-
-__all__ = ["disabled", "inherited", "launch"]
 
 
 def launch(command: Sequence[str], environ: Mapping[str, str], strict: bool = False) -> NoReturn:
@@ -19,6 +17,8 @@ def launch(command: Sequence[str], environ: Mapping[str, str], strict: bool = Fa
     An environment that is larger than the kernel takes is replaced by the inherited one, with a line that says so; with
     `strict` that line is all, and the exit code 78.
     """
+    from gputune_start import REFUSED, execute, inherited, not_executed  # not for a program with a file of that name
+
     try:
         execute(command, environ)
     except (OSError, ValueError) as error:
@@ -40,6 +40,7 @@ def disabled(environ: Mapping[str, str]) -> bool:
     return environ.get("GPUTUNE_DISABLE") == "1"
 
 
+PYTHON = re.compile(r"python(\d+(\.\d+)?)?t?")
 LAUNCHERS = frozenset({
     "torchrun", "accelerate", "accelerate-launch", "deepspeed", "fabric", "horovodrun", "jsrun", "mpiexec", "mpirun",
     "mpirun.mpich", "mpirun.openmpi", "orterun", "prun", "ray", "srun",

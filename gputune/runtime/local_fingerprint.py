@@ -5,6 +5,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
+from gputune.advice.omp_threads import one_per_core
 from gputune.facts._nvml_answers import dotted, gpu_count, text
 from gputune.facts.cpu_list import model
 from gputune.facts.gap import Gaps
@@ -61,6 +62,14 @@ def local_fingerprint(host: Host) -> Fingerprint:
         cpu=gaps.read("cpu.model", lambda: model(host)),
         cpu_budget=gaps.read("cpu", lambda: room.rank_budget(host, scheduler.read(host))),
     )
+
+
+def own_threads(host: Host, here: Fingerprint) -> int:
+    """How many threads torch would start by itself; where there are CPUs for one on each, at most so many."""
+    cpus = len(host.affinity())
+    if here.cpu_budget is None or cpus <= here.cpu_budget:
+        return cpus
+    return one_per_core(cpus, *host.cpu_counts())
 
 
 def _gpu(host: Host, gaps: Gaps) -> dict[str, Any] | None:

@@ -222,7 +222,11 @@ MIX = "PyTorch is checking whether allow_tf32 is enabled, a mix of the legacy an
 BOTH = ("^torch.backends.cuda.matmul.allow_tf32 = True; torch.backends.cudnn.allow_tf32 = True", "gputune.apply")
 test_precision_api = table(
     "precision_api",
-    {"getters that raise": says("WARNING", f"=right after import torch: {MIX}", BOTH, torch={"api_conflict": MIX})},
+    {
+        "getters that raise": says(
+            "WARNING", f"=torch's older and newer switches disagree: {MIX}", BOTH, torch={"api_conflict": MIX}
+        )
+    },
 )
 
 CACHING = "PYTORCH_NO_CUDA_MEMORY_CACHING"

@@ -47,7 +47,11 @@ def test_without_a_file_it_is_only_shown(env: dict[str, str], tmp_path: Path) ->
     assert (done.returncode, done.stderr, titles(done.stdout)) == (0, "", SECTIONS)
     assert "environment variables" in done.stdout.splitlines()[2]
     assert "No file but gputune's own was read" in done.stdout.splitlines()[2]
-    assert "gputune " in section(done.stdout, "Versions")
+    versions = section(done.stdout, "Versions")
+    assert all(
+        f"{name} " in versions for name in ("gputune", "torch", "CUDA", "cuBLAS", "cuDNN", "NCCL", "NVIDIA driver")
+    )
+    assert "None" not in versions
     assert "OK: " in section(done.stdout, "Findings")
     assert json.loads(section(done.stdout, "Facts"))["cpu"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["torch"], "a run that works leaves nothing behind"

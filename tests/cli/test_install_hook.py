@@ -7,7 +7,7 @@ import pytest
 from forked import gputune, refusal
 from making import environ, executable, python
 
-from gputune.runtime.hook_file import NAME, line
+from gputune.runtime.hook_file import NAME, line, not_reached
 
 Python = Callable[[str], str]
 
@@ -17,7 +17,7 @@ def answering(tmp_path: Path) -> Python:
     def make(version: str) -> str:
         (tmp_path / "packages").mkdir(exist_ok=True)
         answer = f'{{"version": [{version.replace(".", ", ")}], "folder": "{tmp_path}/packages"}}'
-        return str(executable(tmp_path / f"python{version}", f"#!/bin/sh\nprintf '%s' '{answer}' >&\"$2\"\n"))
+        return str(executable(tmp_path / f"python{version}", f"#!/bin/sh\nprintf '%s' '{answer}' >/proc/self/fd/$2\n"))
 
     return make
 
@@ -46,6 +46,18 @@ def test_its_line_does_nothing_but_below_gputune_apply(
     installed_hooks = "any(hasattr(finder, 'gputune') for finder in sys.meta_path)"
     code = f"exec({text!r})\nimport sys; print({installed_hooks}, 'sitecustomize' in sys.modules)"
     assert python("-I", "-S", "-c", code, env=environ(**variables)).stdout == f"{installed} False\n"
+
+
+@pytest.mark.slow
+def test_what_it_reaches_is_not_warned_of(answering: Python, tmp_path: Path) -> None:
+    python = answering("3.12")
+    commands = [[python, "-I", "train.py"], ["env", "PYTHONPATH=src", python, "train.py"]]
+    assert all(map(not_reached, commands))
+    assert gputune("install-hook", "--python", python).returncode == 0
+    assert not any(map(not_reached, commands))
+    assert not_reached([python, "-I", "-S", "train.py"])
+    (tmp_path / "packages" / NAME).write_text("import of_another_gputune\n")
+    assert all(map(not_reached, commands))
 
 
 @pytest.mark.parametrize("version", ["3.10", "2.7"])

@@ -2,6 +2,7 @@
 
 import pytest
 from forked import refusal
+from making import gputune
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,78 @@ def test_a_line(typed, said):
 def test_what_was_removed_names_what_replaces_it(typed, instead):
     assert instead in refusal(*typed.split())
     assert "no such option: --vrbose" in refusal("check", "--vrbose", *typed.split())
+
+
+NO_PROFILE = "no profile was given; type: gputune apply"
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("apply -- python train.py", f"{NO_PROFILE} auto -- python train.py"),
+        ("apply python train.py", f"{NO_PROFILE} auto -- python train.py"),
+        ("apply python -m train", f"{NO_PROFILE} auto -- python -m train"),
+        ("apply train.py", f"{NO_PROFILE} auto -- python train.py"),
+        ("apply -- ./train.py --lr 1", f"{NO_PROFILE} auto -- python ./train.py --lr 1"),
+        ("apply train.py -- --lr 1", f"{NO_PROFILE} auto -- python train.py --lr 1"),
+        ("apply /opt/bin/python3.13t train.py", f"{NO_PROFILE} auto -- /opt/bin/python3.13t train.py"),
+        ("apply torchrun train.py", f"{NO_PROFILE} auto -- torchrun train.py"),
+        ("apply sh job", f"{NO_PROFILE} auto -- sh job"),
+        ("apply job.sh", f"{NO_PROFILE} auto -- sh job.sh"),
+        ("apply -- no-such-program x", f"{NO_PROFILE} auto -- no-such-program x"),
+        (
+            "apply --numerics mixed --strict -- python train.py",
+            f"{NO_PROFILE} --numerics mixed --strict auto -- python train.py",
+        ),
+        ("apply --dry-run python train.py", f"{NO_PROFILE} --dry-run auto -- python train.py"),
+    ],
+)
+def test_a_forgotten_profile_is_said_with_what_to_type(typed, said, tmp_path):
+    assert refusal(*typed.split(), cwd=tmp_path) == f"gputune: {said}\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "apply {} -- echo ran", "apply {} echo ran", "apply -- {} -- echo ran", "apply -- {} echo ran",
+        "apply no-such-profile -- echo ran", "apply no-such-profile echo ran", "apply no-such.yaml echo ran",
+        "apply -- no-such.json echo ran", "apply python -- echo ran", "apply test -- echo ran", "apply . -- echo ran",
+        "apply /no/such -- echo ran",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["test", "profile.yaml"])
+def test_a_profile_that_was_named_runs_the_command_whatever_it_is(typed, name, tmp_path):
+    """Also one with the name of a command, which everybody may execute."""
+    (tmp_path / name).write_text("a: [")
+    (tmp_path / name).chmod(0o755)
+    done = gputune(*typed.format(name).split(), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("python train.py", "no such command 'python'; to run a program: gputune apply auto -- python train.py"),
+        ("train.py", "no such command 'train.py'; to run a program: gputune apply auto -- python train.py"),
+        ("run train.py", "no such command 'run'; to run a program: gputune apply auto -- python train.py"),
+        ("auto -- torchrun x", "no such command 'auto'; to run a program: gputune apply auto -- torchrun x"),
+        (
+            "show train.py",
+            "train.py is a program and no profile; to run a program: gputune apply auto -- python train.py",
+        ),
+        (
+            "show -- python x.py",
+            "got unexpected extra argument(s) (x.py); to run a program: gputune apply auto -- python x.py",
+        ),
+        (
+            "probe train.py",
+            "got unexpected extra argument(s) (train.py); to measure a program: gputune tune -- python train.py",
+        ),
+    ],
+)
+def test_a_program_in_a_wrong_place_is_told_how_it_runs(typed, said, tmp_path):
+    assert refusal(*typed.split(), cwd=tmp_path) == f"gputune: {said}\n"
 
 
 @pytest.mark.parametrize("number", ["300", "-1", "x"])

@@ -1,11 +1,15 @@
 """All facts together, what becomes of one that cannot be read, and which machine is a Jetson board."""
 
+from types import ModuleType
+
 import pytest
+import torch_child
 from recorded import facts_of
 from trees import grow
 
 from gputune.facts.gap import Gap, Gaps
 from gputune.facts.machine import NAMELESS, board_model
+from gputune.facts.unimported_torch import modes
 from gputune.host import Unreadable
 
 
@@ -73,3 +77,31 @@ MODEL = "/proc/device-tree/model"
 )
 def test_which_machine_is_a_jetson_board(tmp_path, files, found):
     assert board_model(grow(tmp_path, files)) == found
+
+
+@pytest.mark.slow
+def test_a_check_within_a_program_tells_its_modes_as_they_are_now() -> None:
+    assert torch_child.ask("""
+import warnings
+import gputune
+warnings.simplefilter("error")
+def told():
+    found = {one.check: one for one in gputune.check()}
+    return [found[name].severity for name in ("anomaly_detection", "determinism", "precision_api")]
+answer = [told()]
+torch.autograd.set_detect_anomaly(True)
+torch.backends.cudnn.benchmark = torch.backends.cudnn.deterministic = True
+answer.append(told()[:2])
+torch.autograd.set_detect_anomaly(False)
+torch.backends.cudnn.benchmark = torch.backends.cudnn.deterministic = False
+answer.append(told() == answer[0])
+""") == [["OK", "OK", "OK"], ["WARNING", "WARNING"], True]
+
+
+def test_of_a_torch_that_is_imported_by_half_what_it_has_is_asked() -> None:
+    half = ModuleType("torch")
+    assert modes(half) == {}
+    half.get_num_threads = lambda: 3  # type: ignore[attr-defined]
+    assert modes(half) == {"threads": 3}
+    half.get_num_threads = lambda: "many"  # type: ignore[attr-defined]
+    assert modes(half) == {}

@@ -8,13 +8,13 @@ import pytest
 
 from gputune import facts
 from gputune.host import Host
-from gputune.runtime.launch import inherited
 from gputune.trials.agreement import CALLS
 from gputune.trials.candidates import candidates
 from gputune.trials.measuring import SearchResult, Wanted, measure
 from gputune.trials.progress import TuneProgress
 from gputune.trials.result import ranking
 from gputune.trials.start import Start
+from gputune_start import inherited
 
 HERE = Path(__file__).parent
 LONGEST_SECONDS = 90

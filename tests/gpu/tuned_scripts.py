@@ -48,7 +48,6 @@ from gputune.host import Host
 from gputune.knobs import Value
 from gputune.measurement import Comparison
 from gputune.profile import Profile, load, save
-from gputune.runtime.launch import inherited
 from gputune.runtime.local_fingerprint import local_fingerprint
 from gputune.search.combination import DEFAULT, Combination
 from gputune.trials.candidates import candidates
@@ -57,6 +56,7 @@ from gputune.trials.progress import TuneProgress
 from gputune.trials.result import ranking, tuned
 from gputune.trials.start import Start
 from gputune.trials.tuning import UNGUARDED
+from gputune_start import inherited
 
 UNCHANGED = unchanged_scripts.SCRIPTS
 FRAMEWORKS = ("hf_trainer", "lightning_fit", "accelerate_loop")

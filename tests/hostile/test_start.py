@@ -100,10 +100,37 @@ class TestPlanted:
 
     @pytest.mark.slow
     def test_python_m_in_a_working_folder_that_holds_them(self, path: str, tmp_path: Path) -> None:
-        planted(tmp_path / "theirs", *(name for name in OWN if name != "gputune.py"))
-        words = [sys.executable, "-m", "gputune", "apply", path, "echo", "ran"]
-        done = command(words, environ(), cwd=tmp_path / "theirs")
-        assert (done.stdout, done.stderr) == ("ran\n", "")
+        """And files named as all that Python itself does not import before it runs a module."""
+        before = command([sys.executable, "-m", "this_module_prints"], environ(PYTHONPATH=prints(tmp_path))).stdout
+        library = {"typing", "pathlib", "re", "enum", "json", "signal", "dataclasses", "subprocess"}
+        assert not library & set(before.split())
+        names = [f"{name}.py" for name in ("gputune_start", *library)]
+        theirs = planted(tmp_path / "theirs", *names, *(name for name in OWN if name != "gputune.py"))
+        words = ["-m", "gputune", "apply", path, "echo", "ran"]
+        for options, folder, python_path in (
+            ([], theirs, ""),
+            (["-P"], theirs, ""),
+            ([], "/", theirs),
+            (["-P"], "/", theirs),
+        ):
+            done = command([sys.executable, *options, *words], environ(PYTHONPATH=python_path), cwd=folder)
+            assert (done.stdout, done.stderr) == ("ran\n", ""), (options, folder)
+
+    @pytest.mark.slow
+    def test_an_isolated_python_starts_gputune_beside_a_file_of_its_own_name(self, path: str, tmp_path: Path) -> None:
+        theirs = planted(tmp_path / "theirs", "gputune.py", "gputune_start.py", "functools.py", *OWN)
+        words = [sys.executable, "-I", "-m", "gputune", "apply", path, "sh", "-c", 'echo "$PYTHONPATH"']
+        done = command(words, environ(PYTHONPATH=theirs), cwd=theirs)
+        assert (done.stdout.rstrip("\n").split(":")[-1], done.stderr) == (theirs, "")
+        in_it = [sys.executable, "-P", "-m", "gputune", "apply", path, "echo", "ran"]
+        assert command(in_it, environ(), cwd=theirs).stdout == "ran\n"
+
+    @pytest.mark.slow
+    def test_a_program_with_a_file_of_the_starts_name_may_use_gputune(self, tmp_path: Path) -> None:
+        theirs = planted(tmp_path / "theirs", "gputune_start.py")
+        code = "import gputune, gputune.runtime.tuning; print(gputune.__version__)"
+        done = command([sys.executable, "-c", code], environ(PYTHONPATH=theirs))
+        assert (done.returncode, done.stderr) == (0, "")
 
     @pytest.mark.slow
     def test_the_torch_of_the_users_path_is_the_one_that_counts(self, script: str, tmp_path: Path) -> None:
@@ -144,6 +171,13 @@ class TestPlanted:
         assert done.returncode == 0, done.stderr
         found = json.loads(done.stdout)
         assert {row["params"].get("workers") for row in found["measurements"]} > {0}, done.stderr
+
+
+def prints(folder: Path) -> str:
+    """A folder with a module that prints the names of all that were imported before it."""
+    (folder / "printing").mkdir()
+    (folder / "printing" / "this_module_prints.py").write_text("import sys\nprint(*sys.modules)\n")
+    return str(folder / "printing")
 
 
 FAULTS = {

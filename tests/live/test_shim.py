@@ -299,6 +299,30 @@ class TestPayload:
         assert run(code, shimmed(site)) == "kept-user False\n"
 
 
+class TestThreads:
+    """Ranks below a launcher: 64 of them on the CPUs of this test have one each."""
+
+    @pytest.fixture
+    def ask(self, site: Path) -> Any:
+        threads = "_n = [2]\ndef get_num_threads(): return _n[0]\ndef set_num_threads(n): _n[0] = n\n"
+        (site / "torch" / "__init__.py").write_text(TORCH + threads)
+        code = f"import torch, sys; row = {HOOK}.now()[0]; print(torch.get_num_threads(), row['status'], row['why'])"
+        return lambda **more: run(code, shimmed(site, '{"settings":{"omp_threads":2}}', **more))
+
+    def test_a_rank_has_its_share_of_the_cpus(self, ask: Any) -> None:
+        share = "1 applied its share of the CPUs, right after import torch\n"
+        assert ask(LOCAL_WORLD_SIZE="64") == share
+        assert ask(LOCAL_WORLD_SIZE="64", OMP_NUM_THREADS="2") == share  # as exported for a shell script above it
+
+    def test_what_the_launcher_or_the_user_exported_stays(self, ask: Any) -> None:
+        for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+            kept = ask(LOCAL_WORLD_SIZE="64", **{name: "7"})
+            assert kept == f"2 kept-user already exported: {name}=7\n"
+
+    def test_a_program_of_one_process_has_what_was_exported(self, ask: Any) -> None:
+        assert ask(OMP_NUM_THREADS="2") == "2 applied through its environment variable\n"
+
+
 class TestChain:
     @pytest.fixture
     def theirs(self, site: Path) -> Path:
@@ -359,16 +383,22 @@ def interpreter(name: str) -> str | None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["python2.7", *(f"python3.{minor}" for minor in range(5, 16))])
 def test_other_pythons(name: str, site: Path) -> None:
-    """From 3.11 on the settings are applied, below nothing happens, and every Python runs as it did."""
+    """From 3.11 on the settings are applied; older ones that import torch say one line, and run as they did."""
     path = interpreter(name)
     if path is None:
         pytest.skip(f"there is no {name} here")
     (site / "sitecustomize.py").write_text("import sys\nsys.stdout.write('theirs\\n')\n")
     (site / "plain.py").write_text("import sys, json\nsys.stdout.write('fine\\n')\n")
-    newer = command([path, "-c", "import sys; print(sys.version_info >= (3, 11))"]).stdout == "True\n"
-    code = SHOW if newer else "import plain"
-    done = command([path, "-c", code], shimmed(site))
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "theirs\n" + (APPLIED if newer else "fine\n")
+    version = tuple(map(int, name.removeprefix("python").split(".")))
+    done = command([path, "-c", "import plain"], shimmed(site))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "theirs\nfine\n", "")
+    if version >= (3, 4):
+        done = command([path, "-c", SHOW], shimmed(site))
+        too_old = f"gputune: settings were not applied: this is Python {name[6:]}, and gputune needs 3.11 or newer\n"
+        assert (done.returncode, done.stderr) == (0, "" if version >= (3, 11) else too_old)
+        assert done.stdout == "theirs\n" + (APPLIED if version >= (3, 11) else UNTOUCHED)
+    missing = command([path, "-S", "-c", f"import sys; sys.path.insert(0, {SHIM!r}); import sitecustomize, torch"],
+                      shimmed())  # fmt: skip
+    assert (missing.returncode, "gputune: " in missing.stderr) == (1, False)
     alone = command([path, "-c", "import sys; sys.stdout.write('fine')"], shimmed())
     assert (alone.stdout, alone.stderr) == ("fine", "")

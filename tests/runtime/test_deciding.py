@@ -16,9 +16,8 @@ THREADS, SEGMENTS, MATMUL, CUDNN, AMP, PREFETCH = map(
     ("omp_threads", "expandable_segments", "matmul_precision", "cudnn_tf32", "amp_dtype", "dataloader_prefetch_factor"),
 )
 APPLIED, KEPT, USERS = ("applied", "profile"), ("kept-user", "program"), ("kept-user", "environment")
-SKIPPED = ("skipped", None)
 THREE = "OMP_NUM_THREADS=3"
-SHARED = "the command starts several processes, which share the CPUs"
+SHARED = "each rank has at most its share of the CPUs"
 SAME = "already exported: OMP_NUM_THREADS=3"
 SEVEN = "already exported: OMP_NUM_THREADS=7"
 
@@ -68,14 +67,14 @@ class TestForCommand:
         ("environ", "ours", "ranks", "expected", "why"),
         [
             ({}, {}, False, (APPLIED, 3), THREE),
-            ({}, {}, True, (SKIPPED, None), "the command starts several processes, which share the CPUs"),
+            ({}, {}, True, (APPLIED, 3), SHARED),
             ({"OMP_NUM_THREADS": "7"}, {}, False, (USERS, "7"), SEVEN),
             ({"OMP_NUM_THREADS": "7"}, {}, True, (USERS, "7"), SEVEN),
             ({"OMP_NUM_THREADS": ""}, {}, False, (USERS, ""), "already exported: OMP_NUM_THREADS="),
             ({"MKL_NUM_THREADS": "7"}, {}, False, (USERS, "7"), "already exported: MKL_NUM_THREADS=7"),
             ({"OMP_NUM_THREADS": "3"}, {}, False, (("applied", "environment"), 3), SAME),
             ({"OMP_NUM_THREADS": "3"}, OURS, False, (APPLIED, 3), SAME),
-            ({"OMP_NUM_THREADS": "3"}, OURS, True, (SKIPPED, None), SHARED),
+            ({"OMP_NUM_THREADS": "3"}, OURS, True, (APPLIED, 3), SHARED),
             ({"OMP_NUM_THREADS": "5"}, {"OMP_NUM_THREADS": "5"}, False, (APPLIED, 3), THREE),
             ({"OMP_NUM_THREADS": "7"}, OURS, False, (USERS, "7"), SEVEN),
         ],

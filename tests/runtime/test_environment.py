@@ -3,6 +3,7 @@
 import json
 import subprocess
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from making import CHOSEN, H200, profile, row
@@ -10,7 +11,7 @@ from making import CHOSEN, H200, profile, row
 from gputune import knobs
 from gputune.errors import UsageError
 from gputune.live import payload
-from gputune.profile import Fingerprint
+from gputune.profile import Fingerprint, Profile
 from gputune.runtime.deciding import Terms
 from gputune.runtime.environment import SHIM, Plan, child, exports, limit, plan, task_prolog
 
@@ -125,6 +126,73 @@ class TestElsewhere:
         planned = plan(made, Fingerprint(gpu="NVIDIA H200", cpu="AMD EPYC", compute_capability="9.0"), {})
         assert planned.elsewhere == ("amp_dtype",)
         assert "device (AMD EPYC there, NVIDIA H200 here)" in planned.differences
+
+
+def threads_of(made: Profile, cpus: int, **more: Any) -> tuple[str | None, str, str]:
+    """The variable for a process of so many CPUs where torch would start 16 threads; the row's status and reason."""
+    here = replace(made.fingerprint, cpu_budget=cpus)
+    given = more.pop("environ", {})
+    planned = plan(made, here, given, Terms(**{"own_threads": 16, **more}))
+    return planned.environ.get("OMP_NUM_THREADS"), status(planned)["omp_threads"], why(planned, "omp_threads")
+
+
+SUITS = "as many as this process has CPUs, where torch would start 16"
+
+
+class TestThreads:
+    """Where torch would start more threads than the process has CPUs, whatever the profile holds."""
+
+    @pytest.mark.parametrize("values", [{}, {"omp_threads": None}, {"omp_threads": 8}, {"omp_threads": 1}])
+    def test_a_profile_of_other_cpus_gives_as_many_threads_as_there_are_cpus(self, values: dict[str, Any]) -> None:
+        assert threads_of(profile(values), 2) == ("2", "applied", f"OMP_NUM_THREADS=2; {SUITS}")
+
+    def test_so_does_one_of_these_cpus_that_was_measured_without_the_limit(self) -> None:
+        alone = row("cpu_threads", "throughput", 1.0, device="cpu", threads=2, default=True)
+        made = profile({"omp_threads": None}, replace(H200, cpu_budget=2), measurements=(alone,))
+        assert threads_of(made, 2)[:2] == ("2", "applied")
+
+    def test_where_torchs_count_was_measured_to_be_faster_in_the_limit_it_stays(self) -> None:
+        limited = row("cpu_threads", "throughput", 1.0, device="cpu", threads=16, default=True)
+        made = profile({"omp_threads": None}, replace(H200, cpu_budget=2), measurements=(limited,))
+        assert threads_of(made, 2) == (None, "skipped", "torch's default")
+        assert threads_of(made, 1)[:2] == ("1", "applied")
+
+    def test_a_number_within_the_cpus_that_was_chosen_for_them_stays(self) -> None:
+        made = profile({"omp_threads": 2}, replace(H200, cpu_budget=4))
+        assert threads_of(made, 4) == ("2", "applied", "OMP_NUM_THREADS=2")
+
+    def test_ignoring_the_fingerprint_brings_no_more_threads_than_cpus(self) -> None:
+        assert threads_of(profile({"omp_threads": 8}), 2, ignore_fingerprint=True)[0] == "2"
+        assert threads_of(profile({"omp_threads": 8}), 9, ignore_fingerprint=True)[0] == "8"
+        assert threads_of(profile({"omp_threads": None}), 2, ignore_fingerprint=True)[0] == "2"
+
+    @pytest.mark.parametrize("own", [None, 1, 2])
+    def test_where_torch_starts_no_more_it_is_left_to_torch(self, own: int | None) -> None:
+        made = profile({"omp_threads": None})
+        assert threads_of(made, 2, own_threads=own) == (None, "skipped", "torch's default")
+
+    def test_the_users_variable_wins(self) -> None:
+        for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+            kept = threads_of(profile({}), 2, environ={name: "16"})
+            assert kept == (None, "kept-user", f"already exported: {name}=16")
+
+    @pytest.mark.parametrize(
+        ("terms", "reason"),
+        [
+            ({"numerics": "exact"}, "beyond the numerics limit exact: its effect on results is rounding"),
+            ({"only": ("compile",)}, "not among the settings that were asked for"),
+            ({"skip": ("omp_threads",)}, "not among the settings that were asked for"),
+        ],
+    )
+    def test_it_is_a_setting_like_any_other(self, terms: dict[str, Any], reason: str) -> None:
+        assert threads_of(profile({}), 2, **terms) == (None, "skipped", reason)
+
+    def test_ranks_get_no_variable_and_each_takes_its_share(self) -> None:
+        made = profile({"omp_threads": 2}, replace(H200, cpu_budget=4))
+        variable, told, reason = threads_of(made, 4, ranks=True)
+        assert (variable, told) == (None, "applied")
+        assert reason == f"each rank has at most its share of the CPUs; {SUITS}"
+        assert handed(plan(made, made.fingerprint, {}, Terms(ranks=True))) == {"omp_threads": 2}
 
 
 class TestTf32Override:

@@ -91,7 +91,7 @@ def test_stderr_may_be_closed() -> None:
 
 
 class TestInherited:
-    code = "import json; from gputune.runtime.launch import inherited; print(json.dumps(inherited()))"
+    code = "import json; from gputune_start import inherited; print(json.dumps(inherited()))"
 
     def inherited(self, given: dict[str, str]) -> Any:
         return json.loads(python("-c", self.code, env=given).stdout)

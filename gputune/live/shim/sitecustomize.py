@@ -8,8 +8,9 @@ imports only os and sys. It does two things:
   Probing with `find_spec` runs no module, and a failed import leaves everything unchanged, so the finder stays ready.
 - The sitecustomize that this one hides is run as if this one did not exist.
 
-A Python that never imports torch pays less than a millisecond. Below 3.11, without GPUTUNE_APPLY or with
-GPUTUNE_DISABLE=1 only the second is done.
+A Python that never imports torch pays less than a millisecond. One older than 3.11 says in one line that torch's
+settings stay as they are. (Below 3.4, which follow no import, only the second is done, as without GPUTUNE_APPLY or with
+GPUTUNE_DISABLE=1.)
 """
 
 import os
@@ -72,6 +73,9 @@ def _apply():
     """Nothing that goes wrong here may make the user's `import torch` fail."""
     if not _wanted():
         return
+    if sys.version_info < (3, 11):
+        _say("this is Python %d.%d, and gputune needs 3.11 or newer" % sys.version_info[:2])
+        return
     try:
         import importlib.util
 
@@ -97,7 +101,7 @@ def _wanted():
 
 
 def _install():
-    if sys.version_info >= (3, 11) and _wanted():
+    if sys.version_info >= (3, 4) and _wanted():
         if not any(getattr(finder, "gputune", False) for finder in sys.meta_path):
             sys.meta_path.insert(0, _TorchFinder())
 
