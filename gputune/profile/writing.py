@@ -51,18 +51,26 @@ def _plain(profile: Profile) -> dict[str, Any]:
     data: dict[str, Any] = _storable(cleaner().all(asdict(profile), TEXTS))
     if not data["programs"]:
         del data["programs"]  # earlier versions do not know it
-    own = (program["settings"] for program in data.get("programs", ()))
-    for choices in (data["settings"], *data["families"].values(), *own):
-        for choice in choices.values():
-            for key in ("unmeasured", "provisional", "since"):
-                if not choice[key]:
-                    del choice[key]  # nor these
+    for holder, keys in _with_later_keys(data):
+        for key in keys:
+            if not holder[key]:
+                del holder[key]  # nor these
     try:
         limits.check(data)
         limits.check_programs(data.get("programs", ()))
     except limits.Malformed as fault:
         raise MeasureError(f"the profile could not be read again: {fault}", _SMALLER) from None
     return data
+
+
+def _with_later_keys(data: dict[str, Any]) -> Iterator[tuple[dict[str, Any], tuple[str, ...]]]:
+    """Mappings, and the keys that earlier versions of gputune do not know in them."""
+    programs = data.get("programs", ())
+    for choices in (data["settings"], *data["families"].values(), *(program["settings"] for program in programs)):
+        yield from ((choice, ("unmeasured", "provisional", "since")) for choice in choices.values())
+    for program in programs:
+        yield program, ("dataset",)
+        yield from ((model, ("layers",)) for model in program["models"])
 
 
 def _storable(value: Any) -> Any:
