@@ -117,7 +117,7 @@ class Program:
     guard: Guard | None = None
     confirmation: Confirmation | None = None
     dataset: str | None = None
-    """The class of the dataset whose DataLoader was tuned; None if none was, and in files before 0.6.0."""
+    """The class of the dataset whose DataLoader was tuned; None if none was, and in older files."""
     gaps: tuple[Gap, ...] = ()
     """The settings that could not be tried, or failed, and why."""
 
