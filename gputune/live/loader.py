@@ -119,9 +119,9 @@ class LoaderSettings:
         if load.workers and load.prefetch is None:
             extra["prefetch_factor"] = PREFETCH  # what DataLoader makes of None when it is made
         values: dict[str, Value] = {WORKERS: load.workers, AHEAD: load.prefetch, PIN: pin}
-        if names is not None and "pin_memory" in names:
+        if row := _pinning_obstacle(names or frozenset(), pin):
             del extra["pin_memory"], values[PIN]
-            self._note(left(PIN, "the program gave pin_memory=", users=True))
+            self._note(row)
         for name, value in values.items():
             if name in loading.choices:
                 notes = load.notes.get(name, ())
@@ -160,6 +160,15 @@ def obstacle(loader: Any, names: frozenset[str] | None, loading: Loading) -> App
         return left(WORKERS, "the program set num_workers", users=True)
     why = _refusal(loader, loading)
     return left(WORKERS, why) if why else None
+
+
+def _pinning_obstacle(names: frozenset[str], pin: bool) -> Applied | None:
+    import torch
+
+    if "pin_memory" in names:
+        return left(PIN, "the program gave pin_memory=", users=True)
+    # Where GPUs are hidden from this process; torch would warn.
+    return left(PIN, "torch sees no GPU in this process") if pin and not torch.cuda.is_available() else None
 
 
 def _refusal(loader: Any, loading: Loading) -> str | None:

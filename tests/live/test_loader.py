@@ -108,6 +108,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> None:
 def start(recorded: None, monkeypatch: pytest.MonkeyPatch) -> Start:
     def start(choices: Any = None, method: str = "fork", **more: Any) -> Session:
         monkeypatch.setattr(multiprocessing, "get_start_method", lambda **_: method)
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
         return followed(Advice(device="cpu", loading=loading(choices, **more)))
 
     return start
@@ -235,6 +236,15 @@ class TestKept:
         made = made_with(DataLoader(SAMPLES, pin_memory=pinned))
         assert (made["pin_memory"], made["num_workers"]) == (pinned, 2)
         assert session.became("dataloader_pin_memory") == ("kept-user", None, "the program gave pin_memory=")
+
+    def test_memory_is_not_pinned_where_gpus_are_hidden_from_the_process(
+        self, start: Start, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        session = start()
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+        made = made_with(DataLoader(SAMPLES))
+        assert (made["pin_memory"], made["num_workers"]) == (False, 2)
+        assert session.became("dataloader_pin_memory")[::2] == ("skipped", "torch sees no GPU in this process")
 
 
 class TestRefused:
