@@ -255,6 +255,14 @@ PROGRAMS: dict[str, tuple[Content, str]] = {
         )
         for entry in ("''", "/usr/bin/train.py", "../train.py", "a/b", "/", "x" * 256)
     },
+    "a dataset with a long name": (trained(dataset="x" * 256), "programs.0.dataset: a name of at most 255 characters"),
+    **{
+        f"the layers {layers[:20]}": (
+            trained(models=f"[{{class_name: x, digest: 0123456789abcdef, layers: {layers}}}]"),
+            "programs.0.models.0",
+        )
+        for layers in ("[]", "{x: 1}", "{'0000': 0}", "{'0000': x}", str({f"a{n:03}": 1 for n in range(129)}))
+    },
     **{
         f"the digest {digest}": (
             trained(models=f"[{{class_name: x, digest: '{digest}'}}]"), "programs.0.models.0: a model's digest is"

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
@@ -208,6 +209,8 @@ def _plan(path: str, strict: bool, words: list[str], terms: Terms) -> Plan:
     terms = terms.but(
         numerics=limit(terms.numerics, host.environ), ranks=starts_ranks(words), own_threads=own_threads(host, here)
     )
+    if loaded is not None:
+        terms = terms.but(profile=Path(path).name)
     if loaded is None:
         from gputune.cli._probing_first import probe_first
 
@@ -235,6 +238,8 @@ def summary(planned: Plan) -> str:
         parts.append(
             f"{entry} was tuned on another machine ({', '.join(differences)}): not all of it is put in; tune it here"
         )
+    if planned.no_room:
+        parts.append(f"too many tuned programs: not applied to {', '.join(planned.no_room)}")
     if planned.left_out:
         parts.append(f"left out by numerics: {', '.join(planned.left_out)}")
     if planned.defeated:

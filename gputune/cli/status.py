@@ -14,7 +14,7 @@ EPILOG = _choices.epilog("""
   gputune apply auto -- gputune status
   # Also compute on the GPU to see whether they took effect
   gputune status --verify
-""", success="0 success; 1 a setting failed, or gputune apply did not take effect")  # fmt: skip
+""", success="0 success; 1 a setting failed or had no effect, or a program was tuned elsewhere")  # fmt: skip
 
 
 def status(
@@ -30,7 +30,8 @@ def status(
 
     Starts a Python in this environment, imports torch in it and reads the settings back. Ranks of a job that print the
     same digest ("applied here") started with equal settings. Exits with 1 if a setting failed or did not take effect,
-    or gputune apply does not reach this Python.
+    if a program of the profile was tuned on another machine, or if gputune apply does not reach this Python. Whether a
+    tuned program is recognised by its models shows only when it runs: GPUTUNE_REPORT=1.
     """
     from gputune.host import Host
     from gputune.host.stderr import say, show
@@ -49,5 +50,7 @@ def status(
     if is_cut_off(host.environ) and not any(row.source == "profile" for row in found.settings):
         say("PYTHONPATH was replaced behind gputune apply, which does not reach this Python; extend it instead")
         raise typer.Exit(1)
-    if any(row.status == "failed" for row in found.settings) or any(row.took_effect is False for row in found.verified):
+    failed = any(row.status == "failed" for row in found.settings)
+    without_effect = any(row.took_effect is False for row in found.verified)
+    if failed or without_effect or any(one.differences for one in found.programs):
         raise typer.Exit(1)

@@ -41,6 +41,12 @@ class TunedProgram:
     loading: Loading | None = None
     unguarded: bool = False
     """Whether its loss, or its outputs, were not compared with FP32's."""
+    dataset: str | None = None
+    """The class of the dataset that its loading was tuned for; None where that is not known."""
+    layers: tuple[Mapping[str, int], ...] = ()
+    """For each model `models.layers_of` it; empty where that is not known."""
+    torch: str | None = None
+    """The version of torch that it was tuned with, if any of its settings depends on that."""
 
 
 def entry() -> str:
@@ -66,6 +72,8 @@ class Advice:
     """For the DataLoaders of any program."""
     quiet: bool = False
     """Whether to say nothing of what was put in."""
+    profile: str = ""
+    """The name of the profile's file, for messages about its programs."""
 
     def __bool__(self) -> bool:
         return bool(self.general or self.families or self.programs or self.loading)
@@ -83,19 +91,16 @@ class Advice:
     def by_family(self, family: str | None) -> Values:
         return self.families.get(family or "", self.general)
 
-    def loading_of(self, entry: str) -> Loading | None:
-        """The arguments for DataLoaders of the script `entry`; None where they stay as they are."""
-        own = (program.loading for program in self.programs if program.entry == entry)
-        return next(filter(None, own), self.loading)
-
     @property
-    def loads(self) -> bool:
-        return any(loading is not None for loading in (self.loading, *(one.loading for one in self.programs)))
+    def loading_programs(self) -> tuple[TunedProgram, ...]:
+        """The tuned programs that have arguments for DataLoaders."""
+        return tuple(one for one in self.programs if one.loading and one.models)
 
     @property
     def plain(self) -> dict[str, Any]:
         """For JSON, without what is empty."""
-        return {name: value for name, value in asdict(self).items() if value}
+        programs = [_plain(one) for one in self.programs]
+        return {name: value for name, value in {**asdict(self), "programs": programs}.items() if value}
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> Self:
@@ -106,10 +111,16 @@ class Advice:
         return cls(**{**data, **changed, "loading": _loading(data)})
 
 
+def _plain(program: TunedProgram) -> dict[str, Any]:
+    needed = ("entry", "models", "settings", "trains")
+    return {name: value for name, value in asdict(program).items() if value or name in needed}
+
+
 def _tuned(data: Mapping[str, Any]) -> TunedProgram:
     models = tuple((str(name), str(digest)) for name, digest in data["models"])
     shapes = tuple(tuple(map(int, shape)) for shape in data.get("shapes", ()))
-    changed = {"models": models, "shapes": shapes, "settings": dict(data["settings"])}
+    layers = tuple({str(kind): int(count) for kind, count in one.items()} for one in data.get("layers", ()))
+    changed = {"models": models, "shapes": shapes, "layers": layers, "settings": dict(data["settings"])}
     return TunedProgram(**{**data, **changed, "loading": _loading(data)})
 
 

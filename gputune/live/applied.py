@@ -31,6 +31,7 @@ class Reason(Enum):
     MANY_MODELS = "{0} modules are called one by one"
     OTHER_MODELS = "tuned for other models than this program's"
     FEW_CALLS = "no optimizer took two steps, and no dozen calls were made without gradients"
+    NO_LOADER = "no DataLoader was asked for a batch"
     NO_IMAGES = "it has no 2-d convolutions"
 
     def __call__(self, *arguments: object) -> "Why":

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import flags, payload, say, write
@@ -25,6 +25,8 @@ REPORT = "GPUTUNE_REPORT"
 
 _injections: list[Injection] = []
 """The one injection of this process, once there is one."""
+_elsewhere: dict[str, Sequence[str]] = {}
+"""By program that was tuned on another machine, how that differs."""
 reads = flags.reads
 
 
@@ -36,6 +38,7 @@ def run(text: str) -> None:
             row = flags.set_at_start(name, value, carried.torch)
             if row.status == "failed":
                 say(f"{name} was not applied: {row.why}")
+        _elsewhere.update(carried.elsewhere)
         if carried.advice:
             _inject(carried.advice)
         if carried.is_tuned:
@@ -74,7 +77,7 @@ def _inject(advice: Advice) -> None:
     injection = Injection(advice, set_flag, say)
     _injections.append(injection)
     injection.start()
-    loader.follow_loaders(advice, Files(), injection.note)
+    loader.LoaderSettings(advice, Files(), injection.note).follow()
 
 
 def _begin() -> None:
@@ -98,9 +101,12 @@ def _report() -> None:
     rank = os.environ.get("RANK")
     if os.environ.get(REPORT) == "json":
         number = int(rank) if rank and rank.isdecimal() else None
-        report = json.dumps({"gputune": {"pid": os.getpid(), "rank": number, "settings": now()}})
+        said = {"pid": os.getpid(), "rank": number, "settings": now(), "tuned_elsewhere": _elsewhere}
+        report = json.dumps({"gputune": said})
         write(report.replace("\x7f", "\\u007f"))  # the one control character that JSON keeps
         return
     who = f"pid {os.getpid()}" if rank is None else f"rank {rank}, pid {os.getpid()}"
     for row in now():
         say(f"{who}: {row['setting']} {row['after']}: {row['status']} ({row['source']}), {row['why']}")
+    for program, differences in _elsewhere.items():
+        say(f"{who}: {program} was tuned on another machine ({', '.join(differences)}): not all of it is applied")

@@ -12,18 +12,20 @@ import multiprocessing
 import os
 import weakref
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from .. import knobs
-from . import observer
+from ..knobs.dataloader_workers import WORKERS
+from . import likeness, observer
 from .advice import Advice, TunedProgram, Values, entry
 from .applied import Applied, Reason, Why
 from .finding import ModelFinder, Seen
 from .flags import failed
 from .installer import Installer, SetFlag
 from .iterations import Iterations
-from .models import family, key
-from .outcome import Outcome, line
+from .models import family, key, layers_of
+from .outcome import Outcome, left, line
 from .root import Root, found_roots, is_ddp, root_of
 
 MOST_MODELS = 32
@@ -51,6 +53,8 @@ class Injection(observer.Follower):
         self._tuned: TunedProgram | None = None
         self._done: weakref.WeakSet[Any] = weakref.WeakSet()
         self._converted: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._has_compared = False
+        """Whether the models have been compared with those of other programs that were tuned."""
 
     @property
     def rows(self) -> dict[str, Applied]:
@@ -132,7 +136,7 @@ class Injection(observer.Follower):
 
         root = root_of(self._finder, model, Seen(model=weakref.ref(model), shapes=[]), self._optimizers)
         root.converted, root.failed = model in self._converted, self._failed
-        tuned = self.advice.program([_key(model)])
+        tuned = self.advice.program([key(model).identity])
         values = tuned.settings if tuned else self.advice.by_family(family(model))
         if not values.get("channels_last"):
             return
@@ -166,13 +170,13 @@ class Injection(observer.Follower):
 
     def _turn_on_in_all(self, roots: list[Root]) -> None:
         trains = all(root.gradients for root in roots)
-        tuned = self.advice.program([_key(root.model) for root in roots], trains=trains)
-        if tuned is None and not (trains and self.advice.for_any):
-            self._outcome.nothing(Reason.OTHER_MODELS())
-            if entry() in {program.entry for program in self.advice.programs}:
-                self._report(roots, None)
-            return
-        self._tuned = tuned
+        tuned = self.advice.program([key(root.model).identity for root in roots], trains=trains)
+        if tuned is None:
+            self._compare(roots, trains)
+            if not (trains and self.advice.for_any):
+                self._outcome.nothing(Reason.OTHER_MODELS())
+                return
+        self._tuned = tuned = tuned and self._for_this_torch(tuned)
         self._done.update(root.model for root in roots)
         settings, in_models = tuned.settings if tuned else {}, knobs.in_models()
         flags = {name: value for name, value in settings.items() if name not in in_models}
@@ -183,10 +187,25 @@ class Injection(observer.Follower):
         for root in roots:
             self._turn_on_in(root, in_models)
         self._outcome.settle()
+        if tuned and tuned.loading and WORKERS not in self.rows:
+            self._outcome.replace(left(WORKERS, Reason.NO_LOADER()))
         self._report(roots, tuned)
 
+    def _for_this_torch(self, tuned: TunedProgram) -> TunedProgram:
+        """The program without what was measured with another torch and depends on it."""
+        import torch
+
+        if tuned.torch in (None, str(torch.__version__)):
+            return tuned
+        others = [name for name in tuned.settings if "torch" in knobs.load(name).DEPENDS]
+        for name in others:
+            self._outcome.replace(
+                left(name, f"measured with torch {tuned.torch}, but this is torch {torch.__version__}")
+            )
+        return replace(tuned, settings={name: value for name, value in tuned.settings.items() if name not in others})
+
     def _turn_on_in(self, root: Root, names: Iterable[str]) -> None:
-        if self._tuned and _key(root.model) not in self._tuned.models:
+        if self._tuned and key(root.model).identity not in self._tuned.models:
             return
         given = self._tuned.settings if self._tuned else self.advice.by_family(root.family)
         values = {name: given[name] for name in names if not knobs.is_default(knobs.load(name), given.get(name))}
@@ -208,6 +227,16 @@ class Injection(observer.Follower):
         self._outcome.replace(failed(name, why))
         self._say(f"{name} was taken out again: {why}")
 
+    def _compare(self, roots: list[Root], trains: bool) -> None:
+        """Say once which tuned program is for models that are almost these."""
+        if self._has_compared or self.advice.quiet or not _speaks():
+            return
+        self._has_compared = True
+        models = [likeness.Model(identity=key(one.model).identity, layers=layers_of(one.model)) for one in roots]
+        given = self.advice
+        if said := likeness.line(given.profile, given.programs, models, trains=trains, entry=entry()):
+            self._say(said)
+
     def _report(self, roots: list[Root], tuned: TunedProgram | None) -> None:
         if not self.advice.quiet and _speaks():
             self._say(line(self.rows, roots, tuned))
@@ -218,11 +247,6 @@ def _too_old() -> str | None:
 
     version = tuple(map(int, torch.__version__.split("+")[0].split(".")[:2]))
     return f"torch {torch.__version__} is older than 2.4" if version < OLDEST_TORCH else None
-
-
-def _key(model: Any) -> tuple[str, str]:
-    found = key(model)
-    return found.class_name, found.digest
 
 
 def _speaks() -> bool:

@@ -1,15 +1,25 @@
 """The key of a model, by which a process recognises a program that was measured before, and the model's kind."""
 
+import gc
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 WRAPPED = ("module", "_orig_mod")
 """The only child of a wrapper: DistributedDataParallel's and DataParallel's, and torch.compile's."""
 
 DIGEST = "[0-9a-f]{16}"
+MOST_KINDS = 128
+"""The most kinds of layers that a key tells: a ResNet-152 has 27, and 128 take 1.4 KB. Of a model with more only the
+class is known to a program with a similar one."""
+
+Identity = tuple[str, str]
+"""The class name and the digest of a `ModelKey`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,10 +29,20 @@ class ModelKey:
     class_name: str
     digest: str
     """The first 16 hexadecimal digits of SHA-256 over the names and shapes of the parameters."""
+    layers: dict[str, int] = field(default_factory=dict, compare=False)
+    """As `layers_of`, by which a similar model is compared with this one; empty where that is not known."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(DIGEST, self.digest):
             raise ValueError("a model's digest is 16 hexadecimal digits in lower case")
+        if len(self.layers) > MOST_KINDS:
+            raise ValueError(f"layers: at most {MOST_KINDS} kinds expected, {len(self.layers)} given")
+        if any(not re.fullmatch("[0-9a-f]{4}", kind) or count < 1 for kind, count in self.layers.items()):
+            raise ValueError("layers: numbers above 0 by four hexadecimal digits in lower case expected")
+
+    @property
+    def identity(self) -> Identity:
+        return self.class_name, self.digest
 
 
 def key(module: Any) -> ModelKey:
@@ -35,6 +55,40 @@ def key(module: Any) -> ModelKey:
     ]
     text = json.dumps(sorted(shapes, key=lambda one: one[0]), separators=(",", ":"))
     return ModelKey(class_name=type(model).__name__, digest=hashlib.sha256(text.encode()).hexdigest()[:16])
+
+
+def layers_of(module: Any) -> dict[str, int]:
+    """How many layers a module has of each kind: four hexadecimal digits of SHA-256 over the names and shapes of a
+    layer's own parameters. Where the layer stands in the model does not matter. Empty for more than `MOST_KINDS` kinds.
+    """
+    from torch.nn.parameter import is_lazy
+
+    found: Counter[str] = Counter()
+    for layer in module.modules():
+        own = layer.named_parameters(recurse=False)
+        if shapes := [(name, None if is_lazy(one) else list(one.shape)) for name, one in own]:
+            found[hashlib.sha256(json.dumps(sorted(shapes)).encode()).hexdigest()[:4]] += 1
+    return dict(found) if len(found) <= MOST_KINDS else {}
+
+
+def existing(class_names: Collection[str]) -> set[Identity]:
+    """The models and parts of models with these class names that exist in this process.
+
+    Only the instances of classes with such a name are looked for, by the interpreter itself: 4 ms in a process with
+    170,000 objects, 27 ms with a million.
+    """
+    import torch
+
+    waiting: list[Any] = [torch.nn.Module]
+    for one in waiting:
+        waiting += one.__subclasses__()
+    kinds = {one for one in waiting if one.__name__ in class_names}
+    found = set()
+    for one in gc.get_referrers(*kinds) if kinds else ():
+        if type(one) in kinds:
+            with suppress(Exception):  # of a module in the making
+                found.add(key(one).identity)
+    return found
 
 
 def unwrapped(module: Any) -> Any:

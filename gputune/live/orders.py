@@ -95,6 +95,8 @@ class LoaderDescribed:
     batches: int | None = None
     """The batches of an epoch; None if it has no length."""
     batch_bytes: int = 0
+    dataset: str | None = None
+    """The class of its dataset, as `loader.dataset_class`."""
     obstacle: str | None = None
     """Why other numbers of workers cannot be tried: None if they can, empty if there is no loader."""
 

@@ -11,7 +11,9 @@ from .applied import Applied, Reason, Why, is_one
 from .models import has_images
 from .root import Root
 
-PROVISIONAL = (Reason.NO_STEP, Reason.FEW_CALLS, Reason.NO_MODEL, Reason.MANY_MODELS, Reason.OTHER_MODELS)
+PROVISIONAL = (
+    Reason.NO_STEP, Reason.FEW_CALLS, Reason.NO_MODEL, Reason.MANY_MODELS, Reason.OTHER_MODELS, Reason.NO_LOADER,
+)  # fmt: skip
 """Reasons of a row that stands only as long as nothing is known of any model."""
 
 

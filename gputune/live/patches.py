@@ -200,22 +200,51 @@ def seeds(shifted: Callable[[Function], Function]) -> Undo:
     return together(undoing)
 
 
-def made_loaders(more: Callable[[Any, dict[str, Any]], dict[str, Any]]) -> Undo:
-    """Wrap the making of DataLoaders. `more` gets a loader and its arguments by name, and returns additional ones."""
+def loader_made(made: Callable[[Any, dict[str, Any]], None]) -> Undo:
+    """Wrap the making of DataLoaders. `made` gets a loader, before it is made, and its arguments by name."""
     from torch.utils.data import DataLoader
 
-    original = DataLoader.__init__
-    signature = inspect.signature(original)
+    signature = inspect.signature(DataLoader.__init__)
+
+    def note(loader: Any, *inputs: Any, **named: Any) -> None:
+        with suppress(Exception):  # whatever is wrong with the arguments, torch says it
+            given = signature.bind(loader, *inputs, **named).arguments
+            made(loader, {name: value for name, value in given.items() if value is not loader})
+
+    return _noted(DataLoader, "__init__", note)
+
+
+def loader_iterated(values: Callable[[Any], dict[str, Any]]) -> Undo:
+    """Wrap the making of a DataLoader's iterator. `values` gets the loader, and returns the attributes with which the
+    iterator is made.
+
+    torch warns of more workers than CPUs, which is what was measured to be best.
+    """
+    from torch.utils.data import DataLoader
+
+    original = DataLoader._get_iterator
 
     @functools.wraps(original)
-    def initialise(self: Any, *inputs: Any, **named: Any) -> None:
-        extra: dict[str, Any] = {}
-        with suppress(Exception):  # whatever is wrong with the arguments, torch says it
-            given = signature.bind(self, *inputs, **named).arguments
-            extra = more(self, {name: value for name, value in given.items() if value is not self})
-        original(self, *inputs, **named, **extra)
+    def _get_iterator(self: Any) -> Any:
+        given: dict[str, Any] = {}
+        with suppress(Exception):  # so that the program gets its batches in any case
+            given = values(self)
+        return made_with(self, given, original) if given else original(self)
 
-    return replaced(DataLoader, "__init__", initialise)
+    return replaced(DataLoader, "_get_iterator", _get_iterator)
+
+
+def made_with(loader: Any, given: dict[str, Any], make: Callable[[Any], Any]) -> Any:
+    """The iterator that `make` makes of a loader with other attributes, without torch's warning of many workers."""
+    own, changed = vars(loader), {**given, "check_worker_number_rationality": lambda: None}
+    before = {name: own[name] for name in changed if name in own}
+    own.update(changed)
+    try:
+        return make(loader)
+    finally:
+        for name in changed:
+            own.pop(name, None)
+        own.update(before)
 
 
 def loader_iterators(made: Callable[[Any, Any], None], following: Callable[[Any, Function], Any]) -> Undo:

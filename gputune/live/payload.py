@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,25 +27,33 @@ class Payload:
     """The version of torch that was measured, where a value depends on it."""
     advice: Advice | None = None
     """The settings put into models."""
+    elsewhere: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By program that was tuned on another machine, how that differs: not all of what was tuned is applied."""
     is_tuned: bool = False
     """Whether the process belongs to a program that is being tuned, and obeys the assignment in `TUNE`."""
 
     @property
     def text(self) -> str:
         """Canonical JSON; empty where there is nothing to do."""
-        if not self.settings and not self.advice and not self.is_tuned:
+        if not self.settings and not self.advice and not self.elsewhere and not self.is_tuned:
             return ""
         more: dict[str, Any] = {"torch": self.torch} if self.torch else {}
         more |= {"advice": self.advice.plain} if self.advice else {}
+        more |= {"elsewhere": {name: list(how) for name, how in self.elsewhere.items()}} if self.elsewhere else {}
         more |= {"is_tuned": True} if self.is_tuned else {}
         return json.dumps({"settings": dict(self.settings), **more}, sort_keys=True, separators=(",", ":"))
 
 
-def of(values: Mapping[knobs.Knob, Value], torch: str | None, advice: Advice | None = None) -> Payload:
+def of(
+    values: Mapping[knobs.Knob, Value],
+    torch: str | None,
+    advice: Advice | None = None,
+    elsewhere: Mapping[str, Sequence[str]] | None = None,
+) -> Payload:
     """The payload of these values, with the measured `torch` where a value depends on it."""
     depends = any("torch" in setting.DEPENDS for setting in values)
     named = {knobs.name_of(setting): value for setting, value in values.items()}
-    return Payload(settings=named, torch=torch if depends else None, advice=advice)
+    return Payload(settings=named, torch=torch if depends else None, advice=advice, elsewhere=elsewhere or {})
 
 
 def parse(text: str) -> Payload:
@@ -62,7 +70,9 @@ def parse(text: str) -> Payload:
 
             advice = Advice.from_plain(data["advice"])
         is_tuned = data.get("is_tuned") is True
-        return Payload(settings=data["settings"], torch=data.get("torch"), advice=advice, is_tuned=is_tuned)
+        elsewhere = {str(name): tuple(map(str, how)) for name, how in data.get("elsewhere", {}).items()}
+        settings, torch = data["settings"], data.get("torch")
+        return Payload(settings=settings, torch=torch, advice=advice, elsewhere=elsewhere, is_tuned=is_tuned)
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"{VARIABLE} is not understood: {error}") from None
 

@@ -116,6 +116,8 @@ class Program:
     """Whether it takes steps of an optimizer; otherwise its models' calls without gradients were tuned."""
     guard: Guard | None = None
     confirmation: Confirmation | None = None
+    dataset: str | None = None
+    """The class of the dataset whose DataLoader was tuned; None if none was, and in older files."""
     gaps: tuple[Gap, ...] = ()
     """The settings that could not be tried, or failed, and why."""
     refused: tuple[Gap, ...] = ()
@@ -124,6 +126,8 @@ class Program:
     def __post_init__(self) -> None:
         if not 1 <= len(self.entry) <= LONGEST_ENTRY or "/" in self.entry:
             raise Mismatch(f"a name of 1 to {LONGEST_ENTRY} characters without a slash expected", ("entry",))
+        if len(self.dataset or "") > LONGEST_ENTRY:
+            raise Mismatch(f"a name of at most {LONGEST_ENTRY} characters expected", ("dataset",))
         if self.world_size < 1:
             raise Mismatch(f"a number from 1 expected, {self.world_size} given", ("world_size",))
         _check_length(self.models, MOST_MODELS, "models")

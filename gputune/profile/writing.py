@@ -50,13 +50,12 @@ def _plain(profile: Profile) -> dict[str, Any]:
     from gputune.host.shared_text import TEXTS, cleaner
 
     data: dict[str, Any] = _storable(cleaner().all(asdict(profile), TEXTS))
-    for program in data["programs"]:
-        _drop_empty(program, "refused")
-    own = [program["settings"] for program in data["programs"]]
-    for choices in (data["settings"], *data["families"].values(), *own):
-        for choice in choices.values():
-            _drop_empty(choice, "unmeasured", "provisional", "since")
-    _drop_empty(data, "programs")
+    if not data["programs"]:
+        del data["programs"]  # earlier versions do not know it
+    for holder, keys in _with_later_keys(data):
+        for key in keys:
+            if not holder[key]:
+                del holder[key]  # nor these
     try:
         limits.check(data)
         limits.check_programs(data.get("programs", ()))
@@ -65,11 +64,14 @@ def _plain(profile: Profile) -> dict[str, Any]:
     return data
 
 
-def _drop_empty(data: dict[str, Any], *keys: str) -> None:
-    """Leave out these keys if they are empty: earlier versions do not know them."""
-    for key in keys:
-        if not data[key]:
-            del data[key]
+def _with_later_keys(data: dict[str, Any]) -> Iterator[tuple[dict[str, Any], tuple[str, ...]]]:
+    """Mappings, and the keys that earlier versions of gputune do not know in them."""
+    programs = data.get("programs", ())
+    for choices in (data["settings"], *data["families"].values(), *(program["settings"] for program in programs)):
+        yield from ((choice, ("unmeasured", "provisional", "since")) for choice in choices.values())
+    for program in programs:
+        yield program, ("dataset", "refused")
+        yield from ((model, ("layers",)) for model in program["models"])
 
 
 def _storable(value: Any) -> Any:

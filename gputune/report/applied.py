@@ -9,7 +9,7 @@ from gputune.live.advice import Advice
 from gputune.live.applied import TF32_OVERRIDE, Applied
 from gputune.report.answer_parts import NETWORKS
 from gputune.report.tables import add, console_of, plain, table_of
-from gputune.runtime.status import Status
+from gputune.runtime.status import ProgramStatus, Status
 
 VERDICTS = {None: "this GPU has no TF32", True: "took effect", False: "did NOT take effect"}
 
@@ -26,7 +26,9 @@ def print_advice(advice: Advice | None, stream: IO[str]) -> None:
         return
     rows = [(NETWORKS.get(family, family), values) for family, values in advice.families.items()]
     rows += [("any other model", advice.general)] if advice.families or advice.general else []
-    rows += [(f"{program.entry}, as tuned", program.settings) for program in advice.programs]
+    for program in advice.programs:
+        choices = program.loading.choices if program.loading else {}
+        rows.append((f"{program.entry}, as tuned", {**choices, **program.settings}))
     table = table_of("put into", "settings")
     for name, values in rows:
         add(table, name, ", ".join(map(_put, values, values.values())) or "nothing")
@@ -39,6 +41,13 @@ def _put(setting: str, value: Value) -> str:
     return setting if value is True else f"{setting} {value_text(put)}{instead}"
 
 
+def _program(program: ProgramStatus) -> str:
+    if program.differences:
+        how = ", ".join(program.differences)
+        return f"{program.entry} was tuned elsewhere ({how}): not all of it is applied; tune it here."
+    return f"{program.entry}, as tuned: {', '.join(program.settings) or 'nothing'}, for its models alone."
+
+
 def print_status(process: Status, verify: bool, stream: IO[str]) -> None:
     console = console_of(stream)
     console.print(plain(f"torch {process.torch} of {process.python}, {process.gpu or 'without a GPU'}"))
@@ -49,6 +58,8 @@ def print_status(process: Status, verify: bool, stream: IO[str]) -> None:
         whose = f"{row.status} ({row.source})" if row.source else row.status
         add(table, row.setting, value_text(row.before), value_text(row.after), whose, row.why)
     console.print(table)
+    for program in process.programs:
+        console.print(plain(_program(program)))
     if process.override is not None:
         override = f"{TF32_OVERRIDE}={process.override}"
         console.print(plain(f"{override} decides whether TF32 is used, whatever the flags say."))

@@ -18,7 +18,7 @@ from gputune.live.applied import OTHER, Reason
 from gputune.profile import now
 from gputune.profile.schema import DIALECT
 from gputune.report.severities import WORST_FIRST, Summary
-from gputune.runtime.status import Row, Status, Verified
+from gputune.runtime.status import ProgramStatus, Row, Status, Verified
 from gputune.strict_types import written
 from gputune.version import __version__
 
@@ -64,6 +64,8 @@ class StatusAnswer(_Answer):
     """The value of NVIDIA_TF32_OVERRIDE, which overrules the flags; null where it is unset."""
     digest: str | None
     """Identifies what was applied here, to be compared across ranks; null where nothing was applied."""
+    programs: tuple[ProgramStatus, ...]
+    """The tuned programs of the profile that is applied here."""
 
 
 def check_schema() -> dict[str, Any]:

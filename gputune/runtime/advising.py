@@ -4,7 +4,7 @@ A profile's `families` were measured on reference networks, so they are put in o
 profile's `programs` were tuned on purpose, so they need no further word.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -31,13 +31,15 @@ WITHOUT_IMAGES = ("mlp", "recurrent")
 def advice(profile: Profile, here: Fingerprint, terms: Terms) -> Advice:
     """Return the values to put into models under these terms; an empty Advice where there are none."""
     for_any = puts_families(terms)
+    programs = _programs(profile, here, terms)
     return Advice(
         device="cuda" if profile.fingerprint.gpu else "cpu",
         general=_values(profile.settings, profile.fingerprint, here, terms) if for_any else {},
         families=_families(profile, here, terms) if for_any else {},
-        programs=_programs(profile, here, terms),
+        programs=programs,
         loading=_loading(profile, here, terms),
         quiet=terms.quiet,
+        profile=terms.profile if programs else "",
     )
 
 
@@ -105,14 +107,21 @@ def _tuned(profile: Profile, program: Program, here: Fingerprint, terms: Terms) 
     measured = {"cpu_budget": there.cpu_budget, "own_dataset": True}
     return TunedProgram(
         entry=program.entry,
-        models=tuple((model.class_name, model.digest) for model in program.models),
+        models=tuple(model.identity for model in program.models),
         settings={**_set_back(profile, program, here, terms), **put_in},
         shapes=program.input_shapes,
         world_size=program.world_size,
         trains=program.trains,
         unguarded=bool(values) and program.guard is not None and program.guard.verdict in ("off", "unknown"),
         loading=_load(choices, measured, terms) if choices.get(WORKERS) else None,
+        dataset=program.dataset,
+        layers=tuple(model.layers for model in program.models) if any(one.layers for one in program.models) else (),
+        torch=None if terms.ignore_fingerprint or not _depends_on_torch(values) else there.torch,
     )
+
+
+def _depends_on_torch(names: Iterable[str]) -> bool:
+    return any("torch" in knobs.load(name).DEPENDS for name in names)
 
 
 def _mixed(terms: Terms) -> Terms:
@@ -146,14 +155,15 @@ def _set_back(profile: Profile, program: Program, here: Fingerprint, terms: Term
 
 def elsewhere(profile: Profile, here: Fingerprint, terms: Terms) -> dict[str, tuple[str, ...]]:
     """By program that was tuned on another machine, how that differs in what its settings depend on."""
+    found = {program.entry: _differences(program, here, terms) for program in profile.programs}
+    return {entry: differences for entry, differences in found.items() if differences}
+
+
+def _differences(program: Program, here: Fingerprint, terms: Terms) -> tuple[str, ...]:
     if terms.ignore_fingerprint:
-        return {}
-    found: dict[str, tuple[str, ...]] = {}
-    for program in profile.programs:
-        fields = dict.fromkeys(field for name in program.settings for field in knobs.load(name).DEPENDS)
-        if differences := program.fingerprint.differences(here, list(fields)):
-            found[program.entry] = tuple(differences)
-    return found
+        return ()
+    fields = dict.fromkeys(field for name in program.settings for field in knobs.load(name).DEPENDS)
+    return tuple(program.fingerprint.differences(here, list(fields)))
 
 
 def best(program: Program, limit: Numerics | None) -> Mapping[str, Value]:

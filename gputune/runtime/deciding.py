@@ -31,6 +31,8 @@ class Terms:
     """The settings that are applied; empty for all."""
     skip: tuple[str, ...] = ()
     quiet: bool = False
+    profile: str = ""
+    """The name of the profile's file, for messages; empty if it has none."""
 
     def asks_for(self, name: str) -> bool:
         return name not in self.skip and (not self.only or name in self.only)

@@ -71,6 +71,8 @@ class Plan:
     """By kind of network, what would be put in if the user asked for it."""
     tuned_elsewhere: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By program that was tuned on another machine, the differences."""
+    no_room: tuple[str, ...] = ()
+    """The oldest tuned programs, for which `GPUTUNE_APPLY` has no room."""
     tf32_line: str = ""
     """The notice that TF32 is on, for a user who set no limit; empty where there is no need for it."""
 
@@ -110,14 +112,17 @@ def plan(profile: Profile, here: Fingerprint, environ: Mapping[str, str], terms:
     done = {setting: one.value for setting, one in chosen.items() if rows[setting].status == "applied"}
     there = None if terms.ignore_fingerprint else profile.fingerprint.torch
     off = disabled(environ)
-    given, text = _carried(done, there, Advice(device="") if off else advising.advice(profile, here, terms))
+    wanted = Advice(device="") if off else advising.advice(profile, here, terms)
+    elsewhere = {} if off else advising.elsewhere(profile, here, terms)
+    given, text = _carried(done, there, wanted, elsewhere)
     return Plan(
         environ=_variables(done, environ, ours, terms) | ({VARIABLE: terms.numerics} if terms.numerics else {}),
         payload=text,
         applied=tuple(put_in(knob, deciding.with_override(knob, row, environ), given) for knob, row in rows.items()),
         advice=given,
         waiting={} if off else advising.waiting(profile, here, terms),
-        tuned_elsewhere={} if off else advising.elsewhere(profile, here, terms),
+        tuned_elsewhere=elsewhere,
+        no_room=tuple(one.entry for one in wanted.programs[len(given.programs) :]),
         gpu=profile.fingerprint.gpu is not None,
         # Not repeated below an apply with the same values.
         tf32_line="" if terms.numerics or environ.get(payload.VARIABLE) == text else tf32_line(profile, done),
@@ -169,11 +174,16 @@ def _threads(profile: Profile, here: Fingerprint, terms: Terms) -> int | None:
     return cpus if terms.ranks or not isinstance(choice.value, int) or choice.value > cpus else None
 
 
-def _carried(done: Mapping[Knob, Value], torch: str | None, given: Advice) -> tuple[Advice, str]:
-    """The payload's text, with as many of the tuned programs as fit into it, and the advice in it."""
-    text = payload.of(done, torch, given).text
-    while len(text) > payload.MOST_BYTES and given.programs:
-        given = replace(given, programs=given.programs[:-1])
+def _carried(
+    done: Mapping[Knob, Value], torch: str | None, given: Advice, elsewhere: Mapping[str, tuple[str, ...]]
+) -> tuple[Advice, str]:
+    """The payload's text, and the advice in it. What only messages need is left out first where there is no room, then
+    the oldest of the tuned programs.
+    """
+    text = payload.of(done, torch, given, elsewhere).text
+    bare, count = tuple(replace(one, layers=()) for one in given.programs), len(given.programs)
+    while len(text) > payload.MOST_BYTES and count >= 0:
+        given, count = replace(given, programs=bare[:count]), count - 1
         text = payload.of(done, torch, given).text
     return given, text
 

@@ -11,10 +11,12 @@ from gputune.advice.matmul_precision import TF32_ERROR
 from gputune.errors import MeasureError
 from gputune.host import Host, Unreadable
 from gputune.knobs import Value
+from gputune.live import payload
 from gputune.live.applied import TF32_OVERRIDE, Applied, Source, Why
 from gputune.live.applied import Status as Outcome
 from gputune.runtime.deciding import not_set_here
 from gputune.runtime.environment import digest
+from gputune.runtime.launch import disabled
 from gputune.strict_types import Mismatch, convert
 
 _CUDNN = "cudnn_tf32"
@@ -86,6 +88,17 @@ class Verified:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramStatus:
+    """A tuned program of the profile that is in force. Whether a process is this program shows in its models alone."""
+
+    entry: str
+    settings: tuple[str, ...]
+    """What is applied to it, as far as is known before it runs."""
+    differences: tuple[str, ...]
+    """How the machine, or the torch, that it was tuned with differs, for which not all that was tuned is applied."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
     """The settings of a process that imported torch in this environment."""
 
@@ -98,6 +111,7 @@ class Status:
     """The value of NVIDIA_TF32_OVERRIDE, which overrules the flags; None where it is unset."""
     digest: str | None = None
     """Identifies what was applied in this environment, to be compared across ranks; None where nothing was applied."""
+    programs: tuple[ProgramStatus, ...] = ()
 
 
 def ask(host: Host, verify: bool = False) -> Status:
@@ -113,7 +127,25 @@ def ask(host: Host, verify: bool = False) -> Status:
     except Mismatch as mismatch:
         why = f"{host.python} answered something else: {mismatch}"
         raise MeasureError(why, "name a Python with --python") from None
-    return replace(from_answer(answer, host.environ.get(TF32_OVERRIDE)), digest=digest(host.environ))
+    found = from_answer(answer, host.environ.get(TF32_OVERRIDE))
+    return replace(found, digest=digest(host.environ), programs=programs(host.environ, found.torch))
+
+
+def programs(environ: Mapping[str, str], torch: str) -> tuple[ProgramStatus, ...]:
+    """The tuned programs of the profile that is applied in this environment, in a process with this torch."""
+    if disabled(environ):
+        return ()
+    carried = payload.handed_down(environ)
+    differences = {name: list(how) for name, how in carried.elsewhere.items()}
+    found: dict[str, list[str]] = {name: [] for name in differences}
+    for one in carried.advice.programs if carried.advice else ():
+        found.setdefault(one.entry, []).extend([*(one.loading.choices if one.loading else ()), *one.settings])
+        if one.torch not in (None, torch):
+            differences.setdefault(one.entry, []).append(f"torch ({one.torch} there, {torch} here)")
+    return tuple(
+        ProgramStatus(entry=name, settings=tuple(settings), differences=tuple(differences.get(name, ())))
+        for name, settings in found.items()
+    )
 
 
 def from_answer(answer: Mapping[str, Any], override: str | None) -> Status:

@@ -174,6 +174,7 @@ def apply(
         return Tuning({}, applied=[flags.skipped(setting, "switched off by GPUTUNE_DISABLE=1") for setting in every])
     terms = Terms(ignore_fingerprint=ignore_fingerprint, numerics=limit(numerics, os.environ), inject=inject)
     if not isinstance(profile, Profile):
+        terms = terms if str(profile) == AUTO else terms.but(profile=Path(profile).name)
         profile = located(local_fingerprint(Host()), os.environ) if str(profile) == AUTO else load(profile)
     tuning = Tuning(*apply_now(profile, terms), measured_loading(profile))
     if inject:

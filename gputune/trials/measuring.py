@@ -66,6 +66,8 @@ class SearchResult:
     """By combination, how its outputs agree with FP32's; empty for a program that trains."""
     waits: float = 0.0
     """The share of a step with torch's defaults in which the program waits for its data."""
+    dataset: str | None = None
+    """The class of the dataset whose DataLoader was tried with workers; None if none was."""
 
 
 def measure(start: Start, wanted: Wanted, *, host: Host, told: TuneProgress) -> SearchResult:
@@ -104,6 +106,7 @@ class _Session:
         self._device_seconds: dict[Combination, float | None] = {}
         self.budget = Budget(clock=time.monotonic, most=wanted.steps)
         self._workers: int | None = None
+        self._dataset: str | None = None
 
     def run(self, host: Host) -> SearchResult:
         self._told.searching(MEASURING, "waiting for its first step")
@@ -145,6 +148,7 @@ class _Session:
         return SearchResult(
             hello=self._command.hello, found=found, arms=arms, tried=search.tried, left=left, seconds=seconds,
             failed=self._attempts.failed, conditions=conditions, agreed=agreed, waits=median(seen or [waits]),
+            dataset=self._dataset,
         )  # fmt: skip
 
     def _agreed(self, combination: Combination) -> Guard:
@@ -159,6 +163,7 @@ class _Session:
         budget = self.budget
         begun, used = budget.seconds, budget.used
         loader = self._command.ask(BLOCK_SECONDS, DescribeLoader())
+        self._dataset = loader.dataset
         if loader.obstacle:
             left[WORKERS] = loader.obstacle
         most = most_workers(self._facts, loader, self._command.hello.local) if loader.obstacle is None else 0

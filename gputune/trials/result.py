@@ -8,6 +8,7 @@ from gputune.advice import Choice
 from gputune.advice._evidence import range_text
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
+from gputune.live.models import MOST_KINDS, ModelKey
 from gputune.measurement import MORE_LOOKS, Comparison, Measurement, rounded
 from gputune.probing import recommending
 from gputune.profile import Guard, Profile, Program, fingerprint, now
@@ -65,12 +66,13 @@ def tuned(
         entry=measured.hello.entry[:255],
         created=now(),
         fingerprint=replace(fingerprint(machine, device), torch=measured.hello.torch),
-        models=measured.found.models[:MOST_MODELS],
+        models=_bounded(measured.found.models),
         input_shapes=tuple(tuple(shape[:MOST_DIMENSIONS]) for shape in measured.found.shapes[:MOST_SHAPES]),
         world_size=measured.hello.world,
         settings=_choices(combination, found[1], measured.found.trains) if found else {},
         by_numerics=levels,
         trains=measured.found.trains,
+        dataset=measured.dataset if combination.workers else None,
         measurements=tuple(_rows(measured.tried, device, measured.conditions)),
         guard=guard,
         gaps=(*left, *failed),
@@ -82,6 +84,14 @@ def tuned(
         program=program, profile=unmeasured, combination=combination, gain=found[1] if found else None,
         more_memory=memory, waits=measured.waits,
     )  # fmt: skip
+
+
+def _bounded(models: Sequence[ModelKey]) -> tuple[ModelKey, ...]:
+    """As many models as a program holds. Their layers are left out where they are of too many kinds together."""
+    kept = tuple(models[:MOST_MODELS])
+    return (
+        kept if sum(len(one.layers) for one in kept) <= MOST_KINDS else tuple(replace(one, layers={}) for one in kept)
+    )
 
 
 def _choices(combination: Combination, found: Comparison, trains: bool) -> dict[str, Choice]:

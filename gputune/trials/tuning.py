@@ -136,11 +136,12 @@ class _Tune:
         of_this_machine = {"cpu_budget": self._machine.cpu.budget, "own_dataset": True}
         program = TunedProgram(
             entry=measured.hello.entry,
-            models=tuple((one.class_name, one.digest) for one in measured.found.models),
+            models=tuple(one.identity for one in measured.found.models),
             settings=combination.minus(WORKERS).values,
             shapes=measured.found.shapes,
             world_size=measured.hello.world,
             trains=measured.found.trains,
+            dataset=measured.dataset,
             loading=Loading(choices={WORKERS: workers}, measured=of_this_machine) if workers else None,
         )
         return Advice(device=self._kind, programs=(program,))

@@ -27,7 +27,11 @@ PROGRAMS = st.builds(
     settings=VALUES,
     shapes=st.lists(st.lists(st.integers(0, 512), max_size=4).map(tuple), max_size=3).map(tuple),
     world_size=st.integers(1, 8),
+    trains=st.booleans(),
     loading=LOADINGS,
+    dataset=st.sampled_from([None, "Images"]),
+    layers=st.lists(st.dictionaries(st.sampled_from(["0123", "4567"]), st.integers(1, 9)), max_size=3).map(tuple),
+    torch=st.sampled_from([None, "2.11.0"]),
 )
 ADVICE = st.builds(
     Advice,
@@ -37,6 +41,7 @@ ADVICE = st.builds(
     programs=st.lists(PROGRAMS, max_size=2).map(tuple),
     loading=LOADINGS,
     quiet=st.booleans(),
+    profile=st.sampled_from(["", "profile.yaml"]),
 )
 
 
@@ -81,23 +86,22 @@ def test_a_kind_without_values_of_its_own_gets_the_general_ones() -> None:
     assert advice.by_family("mlp") == {}
 
 
-def test_a_tuned_program_has_dataloaders_of_its_own() -> None:
-    own, general = Loading(choices={"dataloader_workers": 2}), Loading(choices={"dataloader_workers": 8})
-    advice = Advice(device="cpu", programs=(tuned("a", "A"), tuned("b", "B", loading=own)), loading=general)
-    assert [advice.loading_of(entry) for entry in ("a", "b", "other")] == [general, own, general]
+def test_programs_with_arguments_for_dataloaders() -> None:
+    own = Loading(choices={"dataloader_workers": 2})
+    programs = (tuned("a", "A"), tuned("b", "B", loading=own), tuned("without models", loading=own))
+    assert [one.entry for one in Advice(device="cpu", programs=programs).loading_programs] == ["b"]
 
 
 @pytest.mark.parametrize(
-    ("advice", "does", "loads"),
+    ("advice", "does"),
     [
-        (Advice(device="cpu"), False, False),
-        (Advice(device="cpu", quiet=True), False, False),
-        (Advice(device="cpu", general={"compile": True}), True, False),
-        (Advice(device="cpu", families={"mlp": {}}), True, False),
-        (Advice(device="cpu", programs=(tuned("a", "A"),)), True, False),
-        (Advice(device="cpu", loading=Loading(choices={})), True, True),
-        (Advice(device="cpu", programs=(tuned("a", "A", loading=Loading(choices={})),)), True, True),
+        (Advice(device="cpu"), False),
+        (Advice(device="cpu", quiet=True), False),
+        (Advice(device="cpu", general={"compile": True}), True),
+        (Advice(device="cpu", families={"mlp": {}}), True),
+        (Advice(device="cpu", programs=(tuned("a", "A"),)), True),
+        (Advice(device="cpu", loading=Loading(choices={})), True),
     ],
 )
-def test_whether_there_is_anything_to_do(advice: Advice, does: bool, loads: bool) -> None:
-    assert (bool(advice), advice.loads) == (does, loads)
+def test_whether_there_is_anything_to_do(advice: Advice, does: bool) -> None:
+    assert bool(advice) == does

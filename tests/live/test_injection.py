@@ -1,8 +1,7 @@
 """Programs that know nothing of gputune, into whose models something is put after their first steps."""
 
-import sys
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,13 +9,13 @@ import torch
 from hands_on import convnet, mlp, unfollowed
 from torch import nn
 
-from gputune.live.advice import Advice, TunedProgram
+from gputune.live.advice import Advice, Loading, TunedProgram
 from gputune.live.applied import Applied
 from gputune.live.call import PLACE
 from gputune.live.finding import PATIENCE
 from gputune.live.injection import Injection
 from gputune.live.iterations import SILENT
-from gputune.live.models import key
+from gputune.live.models import key, layers_of
 
 HALF = torch.bfloat16
 BOTH = {"amp_dtype": "bfloat16", "fused_optimizer": True}
@@ -147,8 +146,10 @@ class TestWhat:
 
 
 def program(*models: Any, trains: bool = True, **values: Any) -> TunedProgram:
-    keys = tuple((found.class_name, found.digest) for found in map(key, models))
-    return TunedProgram(entry="train.py", models=keys, settings=values, trains=trains)
+    return TunedProgram(
+        entry="train.py", models=tuple(key(one).identity for one in models), settings=values, trains=trains,
+        layers=tuple(layers_of(one) for one in models),
+    )  # fmt: skip
 
 
 class TestTuned:
@@ -178,19 +179,48 @@ class TestTuned:
         assert optimizer.param_groups[0]["fused"]
         assert not is_mixed(model)
 
-    @pytest.mark.parametrize("entry", ["train.py", "other.py"])
-    def test_another_program_gets_nothing_and_hears_of_it_where_it_has_the_same_name(
-        self, start: Start, monkeypatch: pytest.MonkeyPatch, entry: str
+    @pytest.mark.parametrize("general", [{}, {"fused_optimizer": True}])
+    def test_another_program_gets_nothing_of_it_and_hears_once_of_a_similar_model(
+        self, start: Start, general: dict[str, Any]
     ) -> None:
-        monkeypatch.setitem(sys.modules, "__main__", SimpleNamespace(__file__=f"/home/me/{entry}"))  # type: ignore[arg-type]
-        model = mlp()
-        session = start({}, programs=(program(convnet(), amp_dtype="bfloat16", cudnn_benchmark=True),))
+        wider = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 2))
+        model, tuned = mlp(), program(wider, amp_dtype="bfloat16", cudnn_benchmark=True)
+        session = start(general, programs=(tuned,), profile="profile.yaml")
         trained(model)
-        why = "tuned for other models than this program's"
-        assert session.became("amp_dtype") == ("skipped", why)
+        trained(mlp())
         assert (call_of(model), session.flags) == (None, {})
-        line = f"nothing put into Sequential (mlp); left: amp_dtype ({why})"
-        assert session.said == ([line] if entry == "train.py" else [])
+        assert [one for one in session.said if "profile.yaml" in one] == [
+            "profile.yaml has a program tuned for another model (Sequential: 2 layers differ); "
+            "tune this one: gputune tune -- CMD"
+        ]
+        if not general:
+            assert session.became("amp_dtype") == ("skipped", "tuned for other models than this program's")
+
+    @pytest.mark.parametrize("quiet", [True, False])
+    def test_another_program_without_a_similar_model_hears_nothing(self, start: Start, quiet: bool) -> None:
+        class Net(nn.Sequential): ...
+
+        model = mlp() if quiet else Net(nn.Linear(4, 4))
+        session = start({}, programs=(program(convnet(), amp_dtype="bfloat16"),), quiet=quiet)
+        trained(model)
+        assert session.said == []
+
+    def test_what_depends_on_torch_is_left_where_it_was_tuned_with_another(self, start: Start) -> None:
+        model = mlp()
+        tuned = replace(program(model, amp_dtype="bfloat16", fused_optimizer=True), torch="2.3.9")
+        session = start({}, programs=(tuned,))
+        optimizer = trained(model)
+        assert is_mixed(model)
+        assert not optimizer.param_groups[0].get("fused")
+        why = f"measured with torch 2.3.9, but this is torch {torch.__version__}"
+        assert session.became("fused_optimizer") == ("skipped", why)
+
+    def test_workers_of_a_program_that_asks_no_dataloader_are_named(self, start: Start) -> None:
+        model = mlp()
+        session = start({}, programs=(replace(program(model), loading=Loading(choices={"dataloader_workers": 2})),))
+        trained(model)
+        left = "left: dataloader_workers (no DataLoader was asked for a batch)"
+        assert session.said == [f"nothing put into Sequential (mlp); {left}"]
 
     def test_another_program_gets_what_is_for_its_kind_where_that_was_asked_for(self, start: Start) -> None:
         model = mlp()

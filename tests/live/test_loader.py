@@ -1,9 +1,13 @@
-"""DataLoaders that were given no workers, and what they are given."""
+"""DataLoaders that were given no workers, and what their iterators are made with."""
 
+import copy
+import gc
 import multiprocessing
 import os
 import random
 import sys
+import time
+import warnings
 from collections.abc import Callable, Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -11,15 +15,18 @@ from typing import Any
 import pytest
 import torch
 from recorded import RecordedHost
-from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+from torch import nn
+from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset, Subset, TensorDataset
 
-from gputune.live import loader
 from gputune.live.advice import Advice, Loading, TunedProgram, entry
 from gputune.live.applied import Applied
+from gputune.live.loader import MOST_LOOKS, LoaderSettings, dataset_class
+from gputune.live.models import existing, key
 
 CHOICES = {"dataloader_workers": 2, "dataloader_prefetch_factor": 4, "dataloader_pin_memory": True}
 FILES = RecordedHost(affinity=[0, 1, 2, 3])
 SAMPLES = TensorDataset(torch.arange(8.0))
+ATTRIBUTES = ("num_workers", "prefetch_factor", "pin_memory", "persistent_workers")
 
 
 class Stream(IterableDataset[int]):
@@ -27,17 +34,36 @@ class Stream(IterableDataset[int]):
         return iter(range(8))
 
 
-class Random:
+class Images(Dataset[float]):
     def __len__(self) -> int:
         return 8
 
     def __getitem__(self, index: int) -> float:
+        return float(index)
+
+
+class Other(Images): ...
+
+
+class Random(Images):
+    def __getitem__(self, index: int) -> float:
         return random.random()
 
 
-class Gone(Random):
+class Gone(Images):
     def __getitem__(self, index: int) -> float:
         raise OSError("the disk is gone")
+
+
+class Tuned(nn.Module):
+    """The model of the program that was tuned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+
+
+class NotTuned(Tuned): ...
 
 
 class Session:
@@ -55,19 +81,48 @@ class Session:
 Start = Callable[..., Session]
 
 
-@pytest.fixture
-def start(monkeypatch: pytest.MonkeyPatch) -> Start:
-    monkeypatch.setattr(DataLoader, "__init__", DataLoader.__init__)
+def made_with(loader: DataLoader[Any]) -> dict[str, Any]:
+    """What the next iterator of a loader is made with, which none is: that starts processes."""
+    found: dict[str, Any] = next(iter(loader))  # as the fixture tells it
+    return found
 
+
+def workers(loader: DataLoader[Any]) -> int:
+    return int(made_with(loader)["num_workers"])
+
+
+@pytest.fixture(autouse=True)
+def _unpatched(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("__init__", "_get_iterator"):
+        monkeypatch.setattr(DataLoader, name, vars(DataLoader)[name])
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Iterators are not made, but what they would be made with is told."""
+    told = lambda self: iter([{one: getattr(self, one) for one in ATTRIBUTES}])  # noqa: E731
+    monkeypatch.setattr(DataLoader, "_get_iterator", told)
+
+
+@pytest.fixture
+def start(recorded: None, monkeypatch: pytest.MonkeyPatch) -> Start:
     def start(choices: Any = None, method: str = "fork", **more: Any) -> Session:
         monkeypatch.setattr(multiprocessing, "get_start_method", lambda **_: method)
-        session = Session()
-        measured = {"cpu_budget": 4, "own_dataset": True, **more.pop("measured", {})}
-        loading = Loading(choices=CHOICES if choices is None else choices, measured=measured, **more)
-        loader.follow_loaders(Advice(device="cpu", loading=loading), FILES, session.note)
-        return session
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+        return followed(Advice(device="cpu", loading=loading(choices, **more)))
 
     return start
+
+
+def loading(choices: Any = None, **more: Any) -> Loading:
+    measured = {"cpu_budget": 4, "own_dataset": True, **more.pop("measured", {})}
+    return Loading(choices=CHOICES if choices is None else choices, measured=measured, **more)
+
+
+def followed(advice: Advice) -> Session:
+    session = Session()
+    LoaderSettings(advice, FILES, session.note).follow()
+    return session
 
 
 @pytest.mark.parametrize(("given", "error"), [({"no_such_argument": 1}, TypeError), ({"batch_size": -1}, ValueError)])
@@ -81,9 +136,7 @@ def test_wrong_arguments_are_refused_by_torch_alone(start: Start, given: Any, er
 class TestGiven:
     def test_workers_their_prefetching_and_pinned_memory(self, start: Start) -> None:
         session = start()
-        made = DataLoader(SAMPLES, batch_size=4)
-        assert (made.num_workers, made.prefetch_factor, made.pin_memory, made.persistent_workers) == (2, 4, True, False)
-        assert made.batch_size == 4
+        assert tuple(made_with(DataLoader(SAMPLES, batch_size=4)).values()) == (2, 4, True, False)
         assert session.became() == ("applied", 2, "put into DataLoader")
         assert session.became("dataloader_prefetch_factor")[:2] == ("applied", 4)
         assert session.became("dataloader_pin_memory")[:2] == ("applied", True)
@@ -94,22 +147,29 @@ class TestGiven:
                 super().__init__(SAMPLES, size)
 
         start()
-        assert Mine(2).num_workers == 2
+        assert workers(Mine(2)) == 2
+
+    def test_the_loader_itself_stays_as_the_program_made_it(self, start: Start) -> None:
+        start()
+        made = DataLoader(SAMPLES)
+        before = dict(vars(made))
+        assert workers(made) == workers(made) == 2
+        assert vars(made) == before
 
     def test_workers_in_proportion_to_the_cpus(self, start: Start) -> None:
         session = start(measured={"cpu_budget": 8})
-        assert DataLoader(SAMPLES).num_workers == 1
+        assert workers(DataLoader(SAMPLES)) == 1
         assert session.became() == (
             "applied", 1, "put into DataLoader; 2 workers were measured with 8 CPUs, and this process has 4",
         )  # fmt: skip
 
     def test_none_for_a_single_sample(self, start: Start) -> None:
         session = start()
-        assert DataLoader(TensorDataset(torch.zeros(1))).num_workers == 0
+        assert workers(DataLoader(TensorDataset(torch.zeros(1)))) == 0
         assert session.became()[1] == 0
 
     @pytest.mark.slow
-    def test_the_same_samples_in_the_same_order(self, start: Start) -> None:
+    def test_the_same_samples_in_the_same_order_and_no_warning(self) -> None:
         """Also what is drawn of torch's generator beside them is the same."""
 
         def batches() -> Any:
@@ -118,8 +178,11 @@ class TestGiven:
             return [batch[0].tolist() for _ in range(2) for batch in made], torch.rand(1).item()
 
         plain = batches()
-        start({"dataloader_workers": 2})
-        assert batches() == plain
+        session = followed(Advice(device="cpu", loading=loading({"dataloader_workers": 8})))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # as of 8 workers on fewer CPUs
+            assert batches() == plain
+        assert session.became()[:2] == ("applied", 8)
 
 
 class TestKept:
@@ -130,44 +193,79 @@ class TestKept:
     )  # fmt: skip
     def test_arguments_about_workers(self, start: Start, given: dict[str, Any]) -> None:
         session = start()
-        made = DataLoader(SAMPLES, **given)
-        assert made.num_workers == given.get("num_workers", 0)
-        assert not made.pin_memory
+        made = made_with(DataLoader(SAMPLES, **given))
+        assert made["num_workers"] == given.get("num_workers", 0)
+        assert not made["pin_memory"]
         [name] = given
         assert session.became() == ("kept-user", None, f"the program gave {name}=")
 
     def test_a_position_counts_as_much_as_a_name(self, start: Start) -> None:
         session = start()
-        assert DataLoader(SAMPLES, 1, False, None, None, 1).num_workers == 1
+        assert workers(DataLoader(SAMPLES, 1, False, None, None, 1)) == 1
         assert session.became()[2] == "the program gave num_workers="
+
+    def test_what_is_set_later(self, start: Start) -> None:
+        session, made, other = start(), DataLoader(SAMPLES), DataLoader(SAMPLES)
+        made.num_workers = 1
+        assert workers(made) == 1
+        assert session.became()[2] == "the program set num_workers"
+        assert workers(other) == 2
+        other.num_workers = 1
+        assert workers(other) == 1
+
+    def test_loaders_whose_arguments_are_not_known(self, start: Start) -> None:
+        early = DataLoader(SAMPLES, num_workers=0)
+        session = start()
+        for one in (early, copy.copy(DataLoader(SAMPLES, num_workers=0))):
+            assert workers(one) == 0
+            assert session.became()[2] == "the DataLoader is a copy, or was made before gputune.apply"
+
+    @pytest.mark.parametrize(("given", "count"), [({}, 2), ({"num_workers": 0}, 0)])
+    def test_a_framework_that_makes_a_loader_anew_gives_it_what_the_programs_own_has(
+        self, start: Start, given: dict[str, Any], count: int
+    ) -> None:
+        start()
+        own = DataLoader(SAMPLES, **given)
+        names = (*ATTRIBUTES, "worker_init_fn", "multiprocessing_context")
+        anew: Any = DataLoader(own.dataset, **{name: getattr(own, name) for name in names if name != "pin_memory"})
+        assert workers(anew) == count
 
     @pytest.mark.parametrize("pinned", [False, True])
     def test_pinned_memory(self, start: Start, pinned: bool) -> None:
         session = start()
-        made = DataLoader(SAMPLES, pin_memory=pinned)
-        assert (made.pin_memory, made.num_workers) == (pinned, 2)
+        made = made_with(DataLoader(SAMPLES, pin_memory=pinned))
+        assert (made["pin_memory"], made["num_workers"]) == (pinned, 2)
         assert session.became("dataloader_pin_memory") == ("kept-user", None, "the program gave pin_memory=")
+
+    def test_memory_is_not_pinned_where_gpus_are_hidden_from_the_process(
+        self, start: Start, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        session = start()
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+        made = made_with(DataLoader(SAMPLES))
+        assert (made["pin_memory"], made["num_workers"]) == (False, 2)
+        assert session.became("dataloader_pin_memory")[::2] == ("skipped", "torch sees no GPU in this process")
 
 
 class TestRefused:
     def test_a_stream_would_be_repeated_by_every_worker(self, start: Start) -> None:
         session = start()
-        assert len(list(DataLoader(Stream(), batch_size=None))) == 8
+        assert workers(DataLoader(Stream(), batch_size=None)) == 0
         assert session.became() == ("skipped", None, "an IterableDataset would be repeated by every worker")
 
     @pytest.mark.parametrize("method", ["spawn", "forkserver"])
     def test_only_forked_workers_need_nothing_of_the_script(self, start: Start, method: str) -> None:
         session = start(method=method)
-        assert DataLoader(SAMPLES).num_workers == 0
+        assert workers(DataLoader(SAMPLES)) == 0
         assert session.became()[2].startswith(f"workers would be started by {method}")
 
-    @pytest.mark.parametrize(("dataset", "workers"), [(SAMPLES, 2), (Random(), 0), (Gone(), 0)])
+    @pytest.mark.parametrize(("dataset", "count"), [(SAMPLES, 2), (Random(), 0), (Gone(), 0)])
     def test_at_the_level_exact_only_samples_that_are_seen_to_draw_no_random_numbers(
-        self, start: Start, dataset: Any, workers: int
+        self, start: Start, dataset: Any, count: int
     ) -> None:
         session = start(deterministic=True)
-        assert DataLoader(dataset).num_workers == workers
-        assert workers or session.became()[2] == "its samples draw random numbers, which differ in workers"
+        assert workers(DataLoader(dataset)) == count
+        assert count or session.became()[2] == "its samples draw random numbers, which differ in workers"
 
     @pytest.mark.parametrize("fails", ["sample", "batch"])
     def test_what_a_forked_process_cannot_load_as_on_a_gpu(self, start: Start, fails: str) -> None:
@@ -183,35 +281,158 @@ class TestRefused:
                 return 1.0 if fails == "batch" else here(1.0)
 
         session = start()
-        made = DataLoader(OnGpu(), collate_fn=here if fails == "batch" else None)
-        assert (made.num_workers, len(list(made))) == (0, 8)
+        assert workers(DataLoader(OnGpu(), collate_fn=here if fails == "batch" else None)) == 0
         assert session.became() == ("skipped", None, "a forked process could not load its first sample")
 
     @pytest.mark.slow
     @pytest.mark.parametrize("given", [{"batch_size": None}, {"batch_size": None, "collate_fn": float}, {}])
     def test_batches_are_tried_as_the_loader_makes_them(self, start: Start, given: dict[str, Any]) -> None:
         start()
-        made = DataLoader(Random(), **given)
-        assert (made.num_workers, len(list(made))) == (2, 8)
+        assert workers(DataLoader(Random(), **given)) == 2
 
     def test_without_that_level_they_may(self, start: Start) -> None:
         start()
-        assert DataLoader(Random()).num_workers == 2
+        assert workers(DataLoader(Random())) == 2
 
 
 def test_nothing_is_patched_where_there_is_nothing_to_give() -> None:
-    before = DataLoader.__init__
-    loader.follow_loaders(Advice(device="cpu", general={"compile": True}), FILES, print)
-    assert DataLoader.__init__ is before
+    before = DataLoader.__init__, DataLoader._get_iterator
+    followed(Advice(device="cpu", general={"compile": True}, programs=(tuned(Tuned(), None),)))
+    assert (DataLoader.__init__, DataLoader._get_iterator) == before
 
 
-def test_a_script_that_was_tuned_gets_its_own(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = TunedProgram(entry="train.py", models=(), settings={}, loading=Loading(choices={"dataloader_workers": 1}))
-    session = start({})  # for the fixture's patches
-    loader.follow_loaders(Advice(device="cpu", programs=(own,)), FILES, session.note)
-    for script, workers in (("train.py", 1), ("other.py", 0)):
-        monkeypatch.setitem(sys.modules, "__main__", SimpleNamespace(__file__=f"/home/me/{script}"))  # type: ignore[arg-type]
-        assert DataLoader(SAMPLES).num_workers == workers
+def tuned(
+    model: nn.Module, count: int | None = 1, *, name: str = "train.py", dataset: str | None = None
+) -> TunedProgram:
+    own = None if count is None else loading({"dataloader_workers": count})
+    return TunedProgram(entry=name, models=(key(model).identity,), settings={}, loading=own, dataset=dataset)
+
+
+@pytest.mark.usefixtures("recorded")
+class TestTunedProgram:
+    def follow(self, *programs: TunedProgram, **more: Any) -> Session:
+        gc.collect()  # models of other tests
+        return followed(Advice(device="cpu", programs=programs, **more))
+
+    @pytest.mark.parametrize(
+        "main", [{"__file__": "/x/renamed.py"}, {"__spec__": SimpleNamespace(name="pkg.train")}, {}]
+    )
+    def test_its_models_tell_it_and_no_name_of_a_file(self, monkeypatch: pytest.MonkeyPatch, main: Any) -> None:
+        module = ModuleType("__main__")
+        vars(module).update(main)
+        monkeypatch.setitem(sys.modules, "__main__", module)
+        session = self.follow(tuned(Tuned()))
+        model, other = Tuned(), NotTuned()
+        assert workers(DataLoader(Images())) == 1
+        assert session.became() == ("applied", 1, "put into DataLoader")
+        del model, other
+
+    def test_a_loader_that_was_made_before_the_model_gets_them(self) -> None:
+        self.follow(tuned(Tuned()))
+        made = DataLoader(Images())
+        model = Tuned()
+        assert workers(made) == 1
+        del model
+
+    def test_a_loader_that_was_asked_before_the_model_was_made_gets_them_from_then_on(self) -> None:
+        session = self.follow(tuned(Tuned()))
+        made = DataLoader(Images())
+        assert workers(made) == 0
+        assert session.became()[2] == "no DataLoader was asked for a batch"
+        model = Tuned()
+        assert workers(made) == 1
+        del model
+        gc.collect()
+        assert workers(DataLoader(Images())) == 1
+
+    def test_another_model_gets_none(self) -> None:
+        self.follow(tuned(Tuned()))
+        model = NotTuned(), nn.Linear(4, 2)
+        assert workers(DataLoader(Images())) == 0
+        del model
+
+    def test_a_model_inside_of_wrappers_and_of_other_models(self) -> None:
+        self.follow(tuned(Tuned()))
+        model = nn.ModuleDict({"net": nn.DataParallel(Tuned())})
+        assert workers(DataLoader(Images())) == 1
+        del model
+
+    def test_another_dataset_is_named(self) -> None:
+        session, model = self.follow(tuned(Tuned(), dataset="Images")), Tuned()
+        assert workers(DataLoader(Other())) == 0
+        assert session.became() == ("skipped", None, "tuned for a dataset Images, this is Other")
+        assert workers(DataLoader(Images())) == 1
+        del model
+
+    @pytest.mark.parametrize("training_first", [True, False])
+    def test_of_two_loaders_the_one_with_the_dataset_gets_them_and_that_is_what_is_told(
+        self, training_first: bool
+    ) -> None:
+        session, model = self.follow(tuned(Tuned(), dataset="Images")), Tuned()
+        order = (Images(), Other()) if training_first else (Other(), Images())
+        assert [workers(DataLoader(one)) for one in order] == [int(type(one) is Images) for one in order]
+        assert session.became() == ("applied", 1, "put into DataLoader")
+        del model
+
+    def test_a_program_of_an_older_profile_whose_dataset_is_not_known_is_for_any(self) -> None:
+        self.follow(tuned(Tuned()))
+        model = Tuned()
+        assert [workers(DataLoader(one)) for one in (Images(), Other())] == [1, 1]
+        del model
+
+    def test_of_several_programs_with_these_models_the_one_of_this_name_and_else_the_newest(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        programs = (tuned(Tuned(), 3, name="evaluate.py"), tuned(Tuned(), 2, name="train.py"))
+        model = Tuned()
+        for name, count in (("train.py", 2), ("renamed.py", 3)):
+            monkeypatch.setitem(sys.modules, "__main__", SimpleNamespace(__file__=f"/x/{name}"))  # type: ignore[arg-type]
+            with monkeypatch.context() as now:
+                now.setattr(DataLoader, "_get_iterator", DataLoader._get_iterator)
+                self.follow(*programs)
+                assert workers(DataLoader(Images())) == count
+        del model
+
+    def test_what_is_for_any_program_is_for_the_others_where_that_was_asked_for(self) -> None:
+        self.follow(tuned(Tuned(), dataset="Images"), loading=loading({"dataloader_workers": 4}))
+        assert workers(DataLoader(Images())) == 4
+        model = Tuned()
+        assert [workers(DataLoader(one)) for one in (Images(), Other())] == [1, 4]
+        del model
+
+    def test_an_iterator_for_each_batch_does_not_look_for_models_each_time(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        looked: list[Any] = []
+        monkeypatch.setattr("gputune.live.loader.existing", lambda names: looked.append(names) or set())
+        self.follow(tuned(Tuned()))
+        for _ in range(3 * MOST_LOOKS):
+            workers(DataLoader(Images()))
+        assert looked == [{"Tuned"}] * MOST_LOOKS
+
+
+@pytest.mark.timed
+def test_looking_for_models_among_a_million_objects_takes_milliseconds() -> None:
+    model = nn.Sequential(*(nn.Linear(4, 4) for _ in range(500)), Tuned())
+    objects = [[number] for number in range(1_000_000)]
+    begun = time.perf_counter()
+    assert existing({"Tuned"}) == {key(Tuned()).identity}
+    assert time.perf_counter() - begun < 0.1
+    del model, objects
+
+
+@pytest.mark.parametrize(
+    ("dataset", "name"),
+    [
+        (Images(), "Images"),
+        (Subset(Images(), [1]), "Images"),
+        (Subset(ConcatDataset([Images(), Subset(Images(), [1])]), [1]), "Images"),
+        (ConcatDataset([Other(), Images()]), "Images + Other"),
+        ([1, 2], "list"),
+    ],
+)
+def test_the_class_of_a_dataset_is_that_of_what_loads_its_samples(dataset: Any, name: str) -> None:
+    assert dataset_class(dataset) == name
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from gputune.live.models import DIGEST, ModelKey, family, key
+from gputune.live.models import DIGEST, MOST_KINDS, ModelKey, existing, family, key, layers_of
 
 
 def small(width: int = 4, bias: bool = True) -> nn.Module:
@@ -18,6 +18,9 @@ class Net(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.body = small()
+
+
+class Sought(Net): ...
 
 
 class Around(nn.Module):
@@ -33,6 +36,44 @@ def test_it_is_the_class_and_16_digits_that_no_later_version_may_change() -> Non
     found = key(small())
     assert found == ModelKey(class_name="Sequential", digest="6ebadf9402ebce38")
     assert re.fullmatch(DIGEST, found.digest)
+
+
+class TestLayers:
+    def test_each_kind_is_counted_by_its_own_parameters_wherever_it_stands(self) -> None:
+        assert sorted(layers_of(small()).values()) == [1, 1]
+        assert layers_of(nn.Sequential(small(), nn.ReLU(), small())) == dict.fromkeys(layers_of(small()), 2)
+        assert layers_of(nn.DataParallel(small())) == layers_of(small())
+
+    def test_a_wider_layer_is_another_kind(self) -> None:
+        assert not layers_of(small(5)).keys() & layers_of(small()).keys()
+
+    def test_a_thousand_layers_take_no_more_than_their_kinds(self) -> None:
+        assert list(layers_of(nn.Sequential(*(nn.Linear(3, 3) for _ in range(1000)))).values()) == [1000]
+        assert layers_of(nn.Sequential(*(nn.Linear(width, 1) for width in range(1, 2 + MOST_KINDS)))) == {}
+
+    @pytest.mark.parametrize("layers", [{"0": 1}, {"000G": 1}, {"0000": 0}, {f"{n:04x}": 1 for n in range(129)}])
+    def test_others_are_refused(self, layers: dict[str, int]) -> None:
+        with pytest.raises(ValueError, match="layers: "):
+            ModelKey(class_name="Net", digest="0" * 16, layers=layers)
+
+    def test_they_are_no_part_of_what_a_model_is_recognised_by(self) -> None:
+        assert ModelKey(class_name="Net", digest="0" * 16, layers={"0000": 1}) == ModelKey(
+            class_name="Net", digest="0" * 16
+        )
+
+
+class TestExisting:
+    def test_models_of_these_names_wherever_they_stand(self) -> None:
+        around = nn.ModuleList([Sought(), nn.DataParallel(small())])
+        assert existing({"Sought"}) == {key(Sought()).identity}
+        assert key(small()).identity in existing({"Sequential", "Sought"})
+        assert existing({"NoSuchModel"}) == set()
+        del around
+
+    def test_one_in_the_making_is_passed_over(self) -> None:
+        model, broken = Sought(), Sought.__new__(Sought)
+        assert existing({"Sought"}) == {key(model).identity}
+        del broken
 
 
 def test_values_devices_and_types_do_not_matter() -> None:

@@ -11,6 +11,7 @@ from making import H200, profile, program
 from gputune import knobs
 from gputune.live import payload
 from gputune.live.advice import Advice
+from gputune.live.models import ModelKey
 from gputune.live.payload import MOST_BYTES, Payload, handed_down, parse
 from gputune.runtime.deciding import Terms
 from gputune.runtime.environment import plan
@@ -87,6 +88,18 @@ class TestLimit:
         advice = parse(planned.payload).advice
         assert advice == planned.advice
         return [tuned.entry for tuned in advice.programs] if advice else []
+
+    def test_how_they_could_be_compared_with_others_is_left_first(self) -> None:
+        layers = {f"{number:04x}": 100 for number in range(128)}
+        model = ModelKey(class_name="Net", digest="0" * 16, layers=layers)
+        programs = tuple(program(f"train{number}.py", models=(model,)) for number in range(12))
+        few, many = (plan(profile(programs=some), H200, {}, Terms()) for some in (programs[:3], programs))
+        assert [len(one.layers) for one in few.advice.programs] == [1] * 3
+        assert [one.layers for one in many.advice.programs] == [()] * 12
+
+    def test_those_that_are_left_are_named(self) -> None:
+        planned = plan(profile(programs=tuple(program(f"train{n}.py") for n in range(90))), H200, {}, Terms())
+        assert planned.no_room == tuple(f"train{n}.py" for n in range(len(planned.advice.programs), 90))
 
     def test_all_travel_where_there_is_room_the_newest_first(self) -> None:
         assert self.handed(3) == ["train02.py", "train01.py", "train00.py"]

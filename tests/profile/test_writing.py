@@ -81,7 +81,10 @@ PROGRAM = st.builds(
     fingerprint=FINGERPRINT,
     models=st.lists(
         st.builds(
-            ModelKey, class_name=TEXT, digest=st.sampled_from(["0" * 16, "1e23456789012345", "0123456789abcdef"])
+            ModelKey,
+            class_name=TEXT,
+            digest=st.sampled_from(["0" * 16, "1e23456789012345", "0123456789abcdef"]),
+            layers=st.dictionaries(st.sampled_from(["0000", "1e23", "beef"]), st.integers(1, 10**18)),
         ),
         max_size=2,
     ).map(tuple),
@@ -95,6 +98,7 @@ PROGRAM = st.builds(
         ),
     ),
     measurements=st.lists(MEASUREMENT, max_size=2).map(tuple),
+    dataset=st.none() | TEXT.filter(lambda text: 0 < len(text) < 256),
 )
 PROFILE = st.builds(
     Profile,
@@ -124,8 +128,8 @@ def trapped(word: str) -> Profile:
     chosen = {"amp_dtype": Choice(value=None, reason=word, evidence=(word, word))}
     trained = program(
         word if 0 < len(word) < 256 else "train.py", created=word, fingerprint=fingerprint, settings=chosen,
-        models=(ModelKey(class_name=word, digest="1e23456789012345"),), measurements=(measured,),
-        refused=(Gap(fact=word, reason=word),),
+        models=(ModelKey(class_name=word, digest="1e23456789012345", layers={"1e23": 2}),), measurements=(measured,),
+        dataset=word if 0 < len(word) < 256 else "Images", refused=(Gap(fact=word, reason=word),),
     )  # fmt: skip
     return Profile(
         schema=1,
@@ -153,7 +157,9 @@ def plain(made: Profile) -> Any:
 
 
 def as_json(made: Profile) -> Any:
-    """The fields as they are, without what says nothing: no programs, nothing provisional, nothing that stands."""
+    """The fields as they are, without what says nothing: no programs, nothing provisional, nothing that stands, no
+    dataset and no layers.
+    """
     data = json.loads(json.dumps(asdict(made)))
     for one in data["programs"]:
         if not one["refused"]:
@@ -163,6 +169,10 @@ def as_json(made: Profile) -> Any:
             for key in ("unmeasured", "provisional", "since"):
                 if not choice[key]:
                     del choice[key]
+    for one in data["programs"]:
+        for holder, key in [(one, "dataset"), *((model, "layers") for model in one["models"])]:
+            if not holder[key]:
+                del holder[key]
     return data if data["programs"] else {key: value for key, value in data.items() if key != "programs"}
 
 
@@ -217,6 +227,18 @@ class TestShape:
         assert "  settings:\n    amp_dtype:\n      value: bfloat16\n" in text
         assert "    exact: {}\n    tf32: {matmul_precision: tf32}\n" in text
         assert len([line for line in text.splitlines() if line.startswith("  - {bench: program")]) == 4
+
+    def test_the_dataset_and_the_layers_of_a_program_stand_there_if_they_are_known(self) -> None:
+        """Earlier versions do not know them."""
+        model = ModelKey(class_name="Net", digest="0" * 16, layers={"12ab": 3, "0123": 1})
+        text = dump(profile({}, programs=(program(models=(model,), dataset="Images"),)))
+        assert "  - {class_name: Net, digest: '0000000000000000', layers: {12ab: 3, '0123': 1}}\n" in text
+        assert "  dataset: Images\n" in text
+        assert parse(text.encode()).programs[0].models[0].layers == model.layers
+        for older in (dump(profile({}, programs=(program(),))), dump_json(profile({}, programs=(program(),)))):
+            assert "dataset" not in older
+            assert "layers" not in older
+            assert parse(older.encode()).programs[0].dataset is None
 
     def test_in_json_too(self) -> None:
         text = dump_json(profile({}, programs=(program(), program("eval.py"))))

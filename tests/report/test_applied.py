@@ -5,7 +5,7 @@ import io
 from gputune.live.advice import Advice
 from gputune.live.applied import Applied
 from gputune.report.applied import print_advice, print_applied, print_status
-from gputune.runtime.status import Status, Verified
+from gputune.runtime.status import ProgramStatus, Status, Verified
 
 WHY = "exported"
 THREADS = Applied(setting="omp_threads", before=2, after=4, status="kept-user", source="environment", reasons=(WHY,))
@@ -48,6 +48,16 @@ def test_what_computations_say_stands_beside_the_flag():
         "matmul matmul_precision tf32 2.9e-04 took effect",
         "conv cudnn_tf32 on 4.3e-07 did NOT take effect",
     ]
+
+
+def test_tuned_programs_are_listed_with_what_is_applied_to_them_or_how_they_differ():
+    programs = (
+        ProgramStatus(entry="train.py", settings=("dataloader_workers", "compile"), differences=()),
+        ProgramStatus(entry="old.py", settings=(), differences=("torch (2.11.0 there, 2.13.0 here)",)),
+    )
+    text = " ".join(shown(print_status, status(programs=programs), False).split())
+    assert "train.py, as tuned: dataloader_workers, compile, for its models alone." in text
+    assert "old.py was tuned elsewhere (torch (2.11.0 there, 2.13.0 here)): not all of it is applied" in text
 
 
 def test_without_a_gpu_it_says_that_nothing_was_verified():

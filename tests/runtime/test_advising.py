@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from making import H200, choices, profile, program, row
 
+from gputune.live.models import ModelKey
 from gputune.profile import Fingerprint, Guard, Profile, Program
 from gputune.runtime.advising import advice, best, waiting
 from gputune.runtime.deciding import Terms
@@ -187,6 +188,18 @@ class TestPrograms:
         elsewhere = program(fingerprint=replace(H200, gpu="another", compute_capability="8.0"))
         assert advice(tuning(elsewhere), H200, DEFAULT).programs == ()
         assert advice(tuning(elsewhere), H200, Terms(ignore_fingerprint=True)).programs
+
+    def test_the_torch_that_it_was_tuned_with_goes_along_where_a_setting_depends_on_it(self) -> None:
+        fused = program(settings=profile({"fused_optimizer": True}).settings)
+        given = [advice(tuning(one), H200, DEFAULT).programs[0].torch for one in (fused, program())]
+        assert given == [H200.torch, None]
+        assert advice(tuning(fused), H200, Terms(ignore_fingerprint=True)).programs[0].torch is None
+
+    def test_the_dataset_the_layers_and_the_profiles_name_go_along(self) -> None:
+        model = ModelKey(class_name="Net", digest="0" * 16, layers={"12ab": 3})
+        made = advice(tuning(program(models=(model,), dataset="Images")), H200, Terms(profile="mine.yaml"))
+        assert made.profile == "mine.yaml"
+        assert [(one.dataset, one.layers) for one in made.programs] == [("Images", ({"12ab": 3},))]
 
     def test_only_and_skip_hold_for_them_too(self) -> None:
         [tuned] = advice(tuning(program()), H200, Terms(skip=("amp_dtype",))).programs

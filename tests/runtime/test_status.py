@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from making import environ, gputune, profile, python, written
+from making import ELSEWHERE, H200, choices, environ, gputune, profile, program, python, written
 
 from gputune.errors import MeasureError
 from gputune.host import Host
 from gputune.live import flags
-from gputune.runtime.environment import digest
+from gputune.profile import Profile
+from gputune.runtime.environment import child, digest, plan
 from gputune.runtime.local_fingerprint import local_fingerprint
-from gputune.runtime.status import Status, ask, from_answer
+from gputune.runtime.status import Status, ask, from_answer, programs
 
 READS = {
     "cudnn_tf32": {"value": True, "default": True},
@@ -69,6 +70,33 @@ class TestTold:
     def test_tf32_that_runs_although_the_flag_is_off(self) -> None:
         [found] = of({"conv": 2.9e-4}, "1", cudnn_tf32={"value": False, "default": True}).verified
         assert (found.setting, found.value, found.took_effect) == ("cudnn_tf32", False, False)
+
+
+class TestPrograms:
+    def of(self, made: Profile, torch: str = str(H200.torch), **variables: str) -> list[tuple[Any, ...]]:
+        environ = child(plan(made, H200, {}), variables)
+        return [(one.entry, one.settings, one.differences) for one in programs(environ, torch)]
+
+    def test_what_is_applied_to_each_is_told(self) -> None:
+        values = {"dataloader_workers": 4, "fused_optimizer": True}
+        made = profile(programs=(program(settings=choices(values)),))
+        assert self.of(made) == [("train.py", ("dataloader_workers", "fused_optimizer"), ())]
+
+    def test_another_torch_than_that_which_gputune_apply_saw_is_a_difference(self) -> None:
+        made = profile(programs=(program(settings=choices({"fused_optimizer": True})),))
+        [(_, _, differences)] = self.of(made, torch="2.13.0")
+        assert differences == (f"torch ({H200.torch} there, 2.13.0 here)",)
+        assert self.of(profile(programs=(program(),)), torch="2.13.0")[0][2] == ()
+
+    def test_one_of_another_machine_is_there_with_what_differs(self) -> None:
+        made = profile({}, programs=(program(fingerprint=ELSEWHERE),))
+        [(entry, settings, differences)] = self.of(made)
+        assert (entry, settings) == ("train.py", ())
+        assert "device (NVIDIA A100-SXM4-80GB there, NVIDIA H200 here)" in differences
+
+    def test_there_is_none_without_a_profile_or_where_gputune_is_switched_off(self) -> None:
+        assert programs({}, "2.13.0") == ()
+        assert self.of(profile(programs=(program(),)), GPUTUNE_DISABLE="1") == []
 
 
 class TestDigest:

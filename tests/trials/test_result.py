@@ -1,11 +1,14 @@
 """From what was measured to the program in a profile."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from recorded import facts_of
 from trials.test_measuring import FOUND, HELLO
 
+from gputune.live.models import ModelKey
 from gputune.profile import Guard
 from gputune.search.choice import Tried
 from gputune.search.combination import DEFAULT, Combination
@@ -59,6 +62,20 @@ class TestTuned:
         assert {choice.gain for choice in found.program.settings.values()} == {3.0}
         assert found.program.by_numerics == {"tf32": BOTH, "mixed": BOTH}
         assert len(found.program.measurements) == 3
+
+    @pytest.mark.parametrize(("values", "dataset"), [({"dataloader_workers": 2}, "Images"), (TF32, None)])
+    def test_the_dataset_is_kept_where_its_loader_gets_workers(
+        self, values: dict[str, Any], dataset: str | None
+    ) -> None:
+        found = result_of(replace(measured(PLAIN, arm([20.0] * 12, **values)), dataset="Images"))
+        assert found.program.dataset == dataset
+
+    @pytest.mark.parametrize(("kinds", "kept"), [(64, True), (65, False)])
+    def test_layers_are_kept_where_all_models_together_have_few_kinds(self, kinds: int, kept: bool) -> None:
+        layers = {f"{number:04x}": 1 for number in range(kinds)}
+        models = tuple(ModelKey(class_name=name, digest="0" * 16, layers=layers) for name in "AB")
+        found = result_of(replace(measured(PLAIN), found=replace(FOUND, models=models)))
+        assert [one.layers for one in found.program.models] == [layers if kept else {}] * 2
 
     def test_nothing_gains(self) -> None:
         found = result_of(measured(PLAIN, arm([10.1] * 12, **TF32)))

@@ -197,6 +197,8 @@ def test_what_waits_for_its_data_gets_workers(folder: Folder) -> None:
     best, gained = ranking(found)[0]
     assert (best.combination.workers or 0) >= 2
     assert gained.ratio > 2
+    assert found.dataset == "Slow"
+    assert sum(found.found.models[0].layers.values()) == 3
     assert {one.stage for one in found.tried} == {"loading", "options", "final"}
 
 

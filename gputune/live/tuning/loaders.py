@@ -11,7 +11,7 @@ import signal
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -19,7 +19,7 @@ from ...knobs._outputs import tensors
 from ...knobs.dataloader_prefetch_factor import PREFETCH
 from .. import observer, patches
 from ..advice import Loading
-from ..loader import obstacle
+from ..loader import Arguments, dataset_class, obstacle
 from ..orders import LoaderDescribed
 
 
@@ -29,8 +29,7 @@ class Loaders:
     def __init__(self) -> None:
         self.seconds = 0.0
         """How long the thread that trains was in the loaders' `__next__`, since this was last set to zero."""
-        self._given: weakref.WeakKeyDictionary[Any, Mapping[str, Any]] = weakref.WeakKeyDictionary()
-        """By loader, the arguments that the program gave it."""
+        self._arguments = Arguments()
         self._loader_of: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._latest: Callable[[], Any] = lambda: None
         self._batch_bytes = 0
@@ -51,7 +50,7 @@ class Loaders:
             finally:
                 self.seconds += time.perf_counter() - begun
 
-        patches.made_loaders(self._note)
+        self._arguments.follow()
         patches.loader_iterators(self._loader_of.__setitem__, following)
 
     def described(self) -> LoaderDescribed:
@@ -59,22 +58,21 @@ class Loaders:
         loader = self._latest()
         if loader is None:
             return LoaderDescribed(obstacle="")
-        left = obstacle(self._given.get(loader, {}), Loading(choices={}))
+        left = obstacle(loader, self._arguments.names(loader), Loading(choices={}))
         self._dataset = None if left else loader.dataset
         batches = None
         with suppress(Exception):  # an IterableDataset may have no length
             batches = len(loader)
-        return LoaderDescribed(batches=batches, batch_bytes=self._batch_bytes, obstacle=left.why if left else None)
+        return LoaderDescribed(
+            batches=batches, batch_bytes=self._batch_bytes, dataset=dataset_class(loader.dataset),
+            obstacle=left.why if left else None,
+        )  # fmt: skip
 
     def switch(self, workers: int | None) -> None:
         """Have so many workers make the batches; None for the loader as the program made it."""
         for number, other in self._others.items():
             other.signal(signal.SIGCONT if number == workers else signal.SIGSTOP)
         self._workers = workers
-
-    def _note(self, loader: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-        self._given[loader] = given
-        return {}
 
     def _batch(self, iterator: Any, following: Callable[[Any], Any]) -> Any:
         loader = self._loader_of.get(iterator)

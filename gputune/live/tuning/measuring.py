@@ -10,7 +10,7 @@ from .. import orders
 from ..finding import ModelFinder
 from ..injection import MOST_MODELS
 from ..installer import Installer
-from ..models import has_images, key
+from ..models import has_images, key, layers_of
 from ..root import Root, found_roots
 from .agreement import Agreement
 from .run import Run
@@ -59,7 +59,7 @@ def _obey(run: Run, installer: Installer) -> Iterator[int]:
 def _found(roots: list[Root], trains: bool) -> orders.Found:
     return orders.Found(
         trains=trains,
-        models=tuple(key(root.model) for root in roots),
+        models=tuple(replace(key(root.model), layers=layers_of(root.model)) for root in roots),
         families=tuple(sorted({root.family for root in roots if root.family})),
         shapes=tuple(shape for root in roots for shape in root.seen.shapes),
         images=any(has_images(root.model) for root in roots),

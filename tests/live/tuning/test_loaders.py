@@ -54,7 +54,7 @@ def test_the_loader_that_was_asked_last(loaders: Loaders) -> None:
     assert loaders.described() == LoaderDescribed(obstacle="")
     loader = data.DataLoader(Numbers(), batch_size=2)
     next(iter(loader))
-    assert loaders.described() == LoaderDescribed(batches=4, batch_bytes=2 * 4 * 8)
+    assert loaders.described() == LoaderDescribed(batches=4, batch_bytes=2 * 4 * 8, dataset="Numbers")
 
 
 def test_why_others_are_not_tried(loaders: Loaders) -> None:
