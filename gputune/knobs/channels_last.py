@@ -42,6 +42,7 @@ def turn_on(root: Root, value: Value) -> Value:
 
     if not root.converted:
         _lay_out(root, torch.channels_last)
+    root.patch("weights_flattened")
     root.call.channels_last = True
     return True
 

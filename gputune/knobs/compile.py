@@ -13,6 +13,7 @@ from typing import Any
 
 from ..resources.printable import printable
 from . import Numerics, Obstacle, Phase, Root, Stage, Value
+from ._called import PLACE, called
 from ._outputs import tensors
 
 VALUE = bool
@@ -56,7 +57,6 @@ def turn_on(root: Root, value: Value) -> Value:
     if call.dtype not in root.compiled or not root.in_turn:
         root.compiled[call.dtype] = compiled_call(
             root.inner,
-            lambda why: root.failed("compile", f"torch.compile failed: {why}"),
             in_float32=call.dtype is not None,  # of this model's own call, not of the wrap's
             # torch refuses to run reentrant checkpointing outside Tensor.backward.
             rehearse_on=None if "reentrant checkpointing" in root.features or not root.gradients else root.device,
@@ -84,6 +84,10 @@ def _is_compiled(module: Any) -> bool:
     return getattr(call, "users", call) is not None or type(module).__name__ == "OptimizedModule"
 
 
+class BackwardFailed(RuntimeError):
+    """The backward pass of a compiled call fails."""
+
+
 def graphs() -> int:
     from torch._dynamo.utils import counters
 
@@ -93,8 +97,8 @@ def graphs() -> int:
 def rehearse(model: Any, output: Any, device: str) -> None:
     """Run the backward pass behind an output of a model's, with gradients of zero that go nowhere.
 
-    Raises RuntimeError where it fails. It is not run for a model with backward hooks, nor for weights with hooks, which
-    would be called; and where memory does not suffice nothing is known.
+    Raises BackwardFailed where it fails. It is not run for a model with backward hooks, nor for weights with hooks,
+    which would be called; and where memory does not suffice nothing is known.
     """
     import torch
 
@@ -111,23 +115,19 @@ def rehearse(model: Any, output: Any, device: str) -> None:
     except torch.cuda.OutOfMemoryError:
         return
     except Exception as error:
-        raise RuntimeError(f"in its backward pass: {type(error).__name__}: {error}") from error
+        raise BackwardFailed(f"in its backward pass: {type(error).__name__}: {error}") from error
 
 
-def compiled_call(
-    model: Any, failed: Callable[[str], None], *, in_float32: bool = False, rehearse_on: str | None = None
-) -> Callable[..., Any]:
-    """The call of a torch.nn.Module through torch.compile. If compiling fails, `failed` gets the reason, and this and
-    every later call runs uncompiled. With `in_float32` an output that is a tensor is converted as part of the graph,
-    where it costs less than on its own. With `rehearse_on`, a type of device, the first call, and each that compiles
-    something, raises RuntimeError where its backward pass would fail.
+def compiled_call(model: Any, *, in_float32: bool = False, rehearse_on: str | None = None) -> Callable[..., Any]:
+    """The call of a torch.nn.Module through torch.compile. With `in_float32` an output that is a tensor is converted as
+    part of the graph, where it costs less than on its own. With `rehearse_on`, a type of device, the first call, and
+    each that compiles something, raises BackwardFailed where its backward pass would fail.
 
     `torch.compile(model)` would wrap the model and thereby prefix every name in its state_dict; `model.compile()`
     compiles nothing where the model itself is one of torch's own modules, such as a Sequential.
     """
     import torch
 
-    given_up = False
     rehearsed: int | None = None  # the number of graphs by then
 
     def forward(*inputs: Any, **named: Any) -> Any:
@@ -139,15 +139,8 @@ def compiled_call(
     compiled = torch.compile(forward)
 
     def call(*inputs: Any, **named: Any) -> Any:
-        nonlocal given_up, rehearsed
-        if given_up:
-            return model._call_impl(*inputs, **named)
-        try:
-            output = compiled(*inputs, **named)
-        except torch._dynamo.exc.TorchDynamoException as error:
-            given_up = True
-            failed(str(error).strip().split("\n")[0][:200])
-            return model._call_impl(*inputs, **named)
+        nonlocal rehearsed
+        output = compiled(*inputs, **named)
         if rehearse_on and rehearsed != (rehearsed := graphs()):
             rehearse(model, output, rehearse_on)
         return output
@@ -157,10 +150,23 @@ def compiled_call(
 
 def compile_in_place(model: Any, failed: Callable[[str], None]) -> None:
     """Compile a torch.nn.Module's calls. If that fails, warn, call `failed` with the reason, and run uncompiled."""
+    import torch
 
-    def warn(why: str) -> None:
-        model._compiled_call_impl = None
+    compiled = compiled_call(model)
+
+    def call(*inputs: Any, **named: Any) -> Any:
+        other = None if torch.compiler.is_dynamo_compiling() else called()
+        if other is not None and other is not model:  # a copy of all attributes
+            return other._call_impl(*inputs, **named)
+        if vars(model).get(PLACE) is not call:
+            return model._call_impl(*inputs, **named)
+        try:
+            return compiled(*inputs, **named)
+        except torch._dynamo.exc.TorchDynamoException as error:
+            why = str(error).strip().split("\n")[0][:200]
+        vars(model)[PLACE] = None
         failed(why)
         warnings.warn(printable(f"gputune: torch.compile failed, and the model runs without it: {why}"), stacklevel=3)
+        return model._call_impl(*inputs, **named)
 
-    model._compiled_call_impl = compiled_call(model, warn)
+    vars(model)[PLACE] = call

@@ -59,11 +59,12 @@ def turn_on(root: Root, value: Value) -> Value:
             _at_rest.remove(optimizer)
             _fuse(optimizer)
         elif optimizer not in _ours and _obstacle(optimizer, root.device) is None:
-            _fuse(optimizer)
             _ours.add(optimizer)
+            _fuse(optimizer)
             optimizer.register_load_state_dict_post_hook(_fuse)
             optimizer.register_state_dict_post_hook(_unfused)
-            optimizer.__getstate__ = _getstate(weakref.ref(optimizer))
+            optimizer.register_step_pre_hook(_guarded(root.failed))
+            root.patch("optimizer_saved", _saved)
     return True
 
 
@@ -98,7 +99,7 @@ def _obstacle(optimizer: Any, device: str) -> Obstacle | None:
 def _fuse(optimizer: Any) -> None:
     import torch
 
-    if optimizer in _at_rest:
+    if optimizer in _at_rest or optimizer not in _ours:
         return
     for group in optimizer.param_groups:
         if group.get("foreach") is None:
@@ -120,13 +121,73 @@ def _unfused(optimizer: Any, saved: dict[str, Any]) -> dict[str, Any]:
     return {**saved, "param_groups": groups, "state": _counted_on_cpu(saved["state"])}
 
 
-def _getstate(reference: Callable[[], Any]) -> Callable[[], dict[str, Any]]:
-    def getstate() -> dict[str, Any]:
-        optimizer: Any = reference()
-        kind: Any = type(optimizer)
-        return _unfused(optimizer, kind.__getstate__(optimizer))
+def _saved(optimizer: Any, state: dict[str, Any]) -> dict[str, Any]:
+    return _unfused(optimizer, state) if optimizer in _ours else state
 
-    return getstate
+
+def _guarded(failed: Callable[[str, str], None]) -> Callable[..., Any]:
+    """A hook before each step, which turns the fused form off if it could not make the step, and torch's could."""
+
+    def look(optimizer: Any) -> None:
+        if is_fused(optimizer) and (why := _misfit(optimizer)):
+            _unfuse(optimizer)
+            _ours.discard(optimizer)
+            failed("fused_optimizer", why)
+
+    def before_step(optimizer: Any, inputs: Any, named: Any) -> Any:
+        closure = inputs[1] if len(inputs) > 1 else named.get("closure")
+        if closure is None:
+            return look(optimizer)
+
+        def looked_at() -> Any:
+            loss = closure()
+            look(optimizer)
+            return loss
+
+        return (optimizer, looked_at), {}
+
+    return before_step
+
+
+def is_fused(optimizer: Any) -> bool:
+    return any(group.get("fused") for group in optimizer.param_groups)
+
+
+def _misfit(optimizer: Any) -> str | None:
+    """What keeps the fused form from making a step. A weight may have got other memory since the last step, as by
+    `vector_to_parameters`: the fused form, which goes through memory and not by strides, gets the rest in its layout.
+    """
+    import torch
+
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            gradient = parameter.grad
+            if gradient is None:
+                continue
+            if gradient.layout != torch.strided:
+                return "its gradients became sparse"
+            if gradient.dtype != torch.float32:
+                return f"its gradients became {str(gradient.dtype).removeprefix('torch.')}"
+            if parameter.dim() == 4:
+                _lay_as(parameter, optimizer.state.get(parameter, {}))
+    return None
+
+
+def _lay_as(parameter: Any, state: dict[str, Any]) -> None:
+    """Bring the gradient and the optimizer's state into the parameter's layout."""
+    import torch
+
+    def is_laid_out(one: Any) -> bool:
+        if one.stride() == parameter.stride():
+            return True
+        sizes = zip(one.shape, one.stride(), parameter.stride(), strict=True)
+        return all(size == 1 or left == right for size, left, right in sizes)
+
+    if not is_laid_out(parameter.grad):
+        parameter.grad.data = torch.empty_like(parameter).copy_(parameter.grad)
+    for name, value in state.items():
+        if isinstance(value, torch.Tensor) and value.shape == parameter.shape and not is_laid_out(value):
+            state[name] = torch.empty_like(parameter).copy_(value)
 
 
 def _counted_on_cpu(states: dict[Any, Any]) -> dict[Any, Any]:

@@ -1,43 +1,22 @@
 """The call of one model, in the place that torch.nn.Module keeps for a compiled one: `_compiled_call_impl`.
 
 An overridden `forward` would make copies of the model compute with the original's weights, and a hook would be saved
-with it. This attribute belongs to the instance, and torch leaves it out of copies, pickles and checkpoints.
+with it. This attribute belongs to the instance, and torch leaves it out of copies, pickles and checkpoints. A copy that
+a program makes of all attributes has it, though; so each call asks whom it is for.
 """
 
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from types import NoneType
 from typing import Any
 
+from ..knobs._called import PLACE, called
 from ..knobs._outputs import restored, tensors
-
-
-def rewinder(model: Any, device: str) -> Callable[[], None]:
-    """A function that puts torch's random states, and the model's buffers, back to what they are now."""
-    import torch
-    from torch.nn.parameter import is_lazy
-
-    on_cpu, on_device = torch.get_rng_state(), torch.cuda.get_rng_state() if device == "cuda" else None
-    buffers = [(buffer, buffer.clone()) for buffer in model.buffers() if not is_lazy(buffer)]
-
-    def rewind() -> None:
-        torch.set_rng_state(on_cpu)
-        if on_device is not None:
-            torch.cuda.set_rng_state(on_device)
-        with torch.no_grad():
-            for buffer, before in buffers:
-                buffer.copy_(before)
-
-    return rewind
-
-
-PLACE = "_compiled_call_impl"
-FAULTS = (RuntimeError, TypeError, ValueError, AssertionError, LookupError)
-"""The exceptions that torch, and a program's own checks, raise for a wrong dtype or layout. An exception derived
-from Exception itself is a program's signal to itself."""
-REWOUND = 2
-"""After as many calls with the same settings, random states are no longer kept for a repetition."""
+from .faults import may_be_a_settings
+from .patches import module_registered
+from .states import States
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,16 +25,18 @@ class Suspect:
 
     turn_off: Callable[[], object]
     turn_on: Callable[[], object]
-    failed: Callable[[Exception], None]
-    """Called with the exception that it raised, once it is off for good."""
+    failed: Callable[[Exception, str | None], None]
+    """Called once it is off for good, with the exception that it raised and why that call could not be made again."""
 
 
 class Call:
     """Calls a model in mixed precision, compiled, in inference mode, or several of these, wherever gradients are on, or
     off in a program that trains nothing; otherwise as it was.
 
-    If a call fails, it is repeated without the suspects. If it fails again, the exception is the program's own, and
-    they are turned on again. Otherwise each is turned on for a call of its own, which shows whether it was the cause.
+    If a call fails as a setting may make it fail (`faults`), everything is put back as it was (`states`), and the call
+    is repeated without the suspects. If it fails again, the exception is the program's own, and they are turned on
+    again. Otherwise each is turned on for a call of its own, which shows whether it was the cause. If not everything
+    can be put back, the program sees the exception, and the suspects are off from then on.
     """
 
     def __init__(self, model: Any, device: str) -> None:
@@ -75,15 +56,21 @@ class Call:
         self._suspects: list[Suspect] = []
         self._outside: list[Suspect] = []
         """Suspects that are off, to be turned on one for each call."""
-        self._rewound = REWOUND
+        self._states = States(self._model, device)
+        self._weights: list[tuple[dict[str, Any], str]] = []
+        """Where the first and the last weight stand."""
         self.raised: Callable[[Exception], None] | None = None
         """Called with what a call raises, before the program sees it. Only in a program that is being tuned."""
         self.instead: Callable[[Any, Any], Any] | None = None
         """Called with the positional and the named inputs instead. Only in a program that is being tuned."""
 
+    @property
+    def model(self) -> Any:
+        return self._model()
+
     def suspect(self, one: Suspect) -> None:
         self._suspects.append(one)
-        self._rewound = REWOUND
+        self._states.begin_again()
 
     def clear(self) -> None:
         """Suspect nothing any more, as the owner of the settings turns them off."""
@@ -93,6 +80,10 @@ class Call:
         import torch
 
         model: Any = self._model()
+        # torch.compile cannot trace frames. It sees no other instance: `_clean_copies`.
+        other = None if torch.compiler.is_dynamo_compiling() else called()
+        if other is not None and other is not model:
+            return (self.users or other._call_impl)(*inputs, **named)
         call = self.users or model._call_impl
         if torch.compiler.is_compiling() or torch._C._get_tracing_state():
             return call(*inputs, **named)
@@ -122,6 +113,9 @@ class Call:
     def _cast(self, call: Any, inputs: Any, named: Any) -> Any:
         import torch
 
+        if self.dtype is not None and not self._is_in_float32():
+            output = call(*inputs, **named)
+            return restored(output, None, contiguous=True) if self.channels_last else output
         # Inputs get gradients as a rule for a second derivative, which torch.compile does not support.
         if self.compiled and not any(one.requires_grad and one.is_leaf for one in tensors((inputs, named))):
             call = self.compiled
@@ -134,21 +128,47 @@ class Call:
             output = call(*inputs, **named)
         return restored(output, self.dtype, self.channels_last)
 
-    def _protected(self, call: Any, inputs: Any, named: Any) -> Any:
+    def _is_in_float32(self) -> bool:
+        """Whether the weights are still what they were: a program may call `model.bfloat16()` at any time. The first
+        and the last of them are looked at where they stand, since other tensors may take their places.
+        """
         import torch
 
-        suspected = self._suspected()
-        rewind = rewinder(self._model(), self.device) if self._rewound else None
-        self._rewound = max(0, self._rewound - 1)
         try:
-            return self._run(call, inputs, named)
-        except torch.cuda.OutOfMemoryError:
-            raise
-        except FAULTS as error:
+            return all(holder[name].dtype == torch.float32 for holder, name in self._weights or self._find_weights())
+        except (KeyError, AttributeError):  # it is a weight no more
+            self._weights = []
+            return all(holder[name].dtype == torch.float32 for holder, name in self._find_weights())
+
+    def _find_weights(self) -> list[tuple[dict[str, Any], str]]:
+        found = [
+            (module._parameters, name)
+            for module in self._model().modules()
+            for name, one in module._parameters.items()
+            if one is not None and one.is_floating_point()
+        ]
+        self._weights = found[:: max(1, len(found) - 1)]
+        return self._weights
+
+    def _protected(self, call: Any, inputs: Any, named: Any) -> Any:
+        suspected = self._suspected()
+        before = self._states.before_call((*inputs, *named.values()))
+        try:
+            output = self._run(call, inputs, named)
+        except Exception as error:
+            if not may_be_a_settings(error):
+                raise
+            if why := self._states.put_back(before):
+                self._turn_off(suspected, error, why)
+                raise
             fault = error
+        else:
+            self._states.after_call(before)
+            return output
         # Out of the except clause, so that an exception of the program's own shows no other one before it.
-        if rewind is not None:
-            rewind()
+        return self._repeated(call, inputs, named, suspected, fault)
+
+    def _repeated(self, call: Any, inputs: Any, named: Any, suspected: list[Suspect], fault: Exception) -> Any:
         for one in suspected:
             one.turn_off()
         try:
@@ -157,12 +177,18 @@ class Call:
             for one in suspected:
                 one.turn_on()
             raise
-        self._suspects = [one for one in self._suspects if one not in suspected]
         if len(suspected) == 1:
-            suspected[0].failed(fault)
+            self._turn_off(suspected, fault)
         else:
+            self._suspects = [one for one in self._suspects if one not in suspected]
             self._outside += suspected
         return output
+
+    def _turn_off(self, suspected: list[Suspect], fault: Exception, why: str | None = None) -> None:
+        self._suspects = [one for one in self._suspects if one not in suspected]
+        for one in suspected:
+            one.turn_off()
+            one.failed(fault, why)
 
     def _suspected(self) -> list[Suspect]:
         """The settings to turn off if this call fails: all that are on, or the one that is turned on for this call."""
@@ -189,4 +215,21 @@ def call_of(model: Any, device: str) -> Call:
     call = vars(model).get(PLACE)
     if not isinstance(call, Call):
         call = vars(model)[PLACE] = Call(model, device)
+        _clean_copies()
     return call
+
+
+@cache
+def _clean_copies() -> None:
+    """Have a copy of all attributes of a model lose the model's Call as it becomes part of another module, as of what
+    torch.compile returns: compiling would trace the Call as the original's.
+    """
+
+    def registered(outer: Any, name: str, module: Any) -> None:
+        call = getattr(module, "__dict__", {}).get(PLACE)
+        if isinstance(call, Call) and call.model is not module:
+            vars(module).pop(PLACE)
+            if call.users:
+                vars(module)[PLACE] = call.users
+
+    module_registered(registered)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..knobs._outputs import opaque, tensors
+from ..knobs._outputs import changed, opaque, tensors
 from . import observer
 from .patches import Feature
 
@@ -36,6 +36,8 @@ class Seen:
     """Whether torch's inference mode was on around the call."""
     opaque: str | None = None
     """The class of something in an output that may hold tensors and cannot be looked into."""
+    uncopied: str | None = None
+    """The class of an output that cannot be copied."""
 
 
 class ModelFinder(observer.Follower):
@@ -93,6 +95,7 @@ class ModelFinder(observer.Follower):
         halves = (torch.float16, torch.bfloat16)
         self._hooks += [one.register_hook(self._in_backward) for one in found if one.grad_fn is not None]
         seen.opaque = seen.opaque or opaque(output)
+        seen.uncopied = seen.uncopied or _uncopied(output)
         seen.inference |= torch.is_inference_mode_enabled()
         seen.half |= any(one.dtype in halves for one in found)
         if torch.is_autocast_enabled(self.device):
@@ -104,6 +107,14 @@ class ModelFinder(observer.Follower):
 
         if torch.is_grad_enabled():
             self.features.add("double backward")
+
+
+def _uncopied(output: Any) -> str | None:
+    try:
+        changed(output, lambda tensor: tensor.detach())
+    except Exception:
+        return type(output).__name__
+    return None
 
 
 def _custom_functions(outputs: list[Any]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from ..knobs import Value, in_order
 from .advice import Values
 from .applied import Applied, Reason, Why
 from .call import Suspect
+from .faults import innermost, is_out_of_memory, may_be_a_settings
 from .flags import error_text, failed, left_alone
 from .outcome import left, obstacle
 from .root import Root
@@ -57,10 +58,17 @@ class Installer:
         return rows
 
     def watch(self, raised: Callable[[Exception], None]) -> None:
-        """Have `raised` called with what a model's call raises while anything is in force."""
+        """Have `raised` called with what a model's call raises because of what is in force, as far as that shows in the
+        exception. What the call raised in the same place with nothing in force is the program's own.
+        """
+        own: set[Any] = set()
 
         def with_settings(error: Exception) -> None:
-            if self.current:
+            trace = innermost(error)
+            place = trace and (trace.tb_frame.f_code, trace.tb_lasti)
+            if not self.current:
+                own.add(place)
+            elif place not in own and (is_out_of_memory(error) or may_be_a_settings(error)):
                 raised(error)
 
         for root in self.roots:
@@ -131,7 +139,7 @@ class Installer:
             Suspect(
                 turn_off=lambda: self._turn_off_in(root, name),
                 turn_on=lambda: self._turn_on_in(root, name, value),
-                failed=lambda error: root.failed(name, f"its call failed with it: {error_text(error)}"),
+                failed=lambda error, why: root.failed(name, _call_failed(error, why)),
             )
         )
 
@@ -139,6 +147,11 @@ class Installer:
         if not self._guarded:
             raise error
         return failed(name, error_text(error))
+
+
+def _call_failed(error: Exception, why: str | None) -> str:
+    words = f"its call failed with it: {error_text(error)}"
+    return f"{words} (the call could not be repeated: {why})" if why else words
 
 
 def _set_flag(name: str, value: Value) -> Applied:

@@ -10,6 +10,7 @@ from .advice import TunedProgram
 from .applied import Applied, Reason, Why, is_one
 from .models import has_images
 from .root import Root
+from .states import iterator_in
 
 PROVISIONAL = (
     Reason.NO_STEP, Reason.FEW_CALLS, Reason.NO_MODEL, Reason.MANY_MODELS, Reason.OTHER_MODELS, Reason.NO_LOADER,
@@ -61,6 +62,10 @@ def obstacle(root: Root, name: str, value: Value) -> Applied | None:
     knob = knobs.load(name)
     if "images" in getattr(knob, "NEEDS", ()) and not has_images(root.model):
         return left(name, Reason.NO_IMAGES())
+    if knob.IN_CALLS and iterator_in(root.model):
+        return left(name, "it holds an iterator, so a call that fails could not be repeated")
+    if knob.IN_CALLS and root.seen.uncopied:
+        return left(name, f"it returns a {root.seen.uncopied}, which cannot be copied")
     found = knob.obstacle(root, value)
     return left(name, found.why, found.users) if found else None
 

@@ -4,13 +4,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .call import PLACE, Call, call_of
+from ..knobs._called import PLACE
+from . import patches
+from .call import Call, call_of
 from .finding import ModelFinder, Seen
 from .models import family, unwrapped
 from .patches import Feature
 
 SHARDED = ("FullyShardedDataParallel", "FSDPModule", "DeepSpeedEngine", "DataParallel")
 """Wrappers that hold or exchange parameters in their own way. DistributedDataParallel is none of these."""
+_patched: set[str] = set()
 LEFT_OPTIMIZERS = ("LBFGS", "ZeroRedundancyOptimizer", "DeepSpeedZeroOptimizer")
 
 
@@ -63,6 +66,12 @@ class Root:
     @property
     def inner_call(self) -> Call:
         return call_of(self.inner, self.device)
+
+    def patch(self, name: str, *given: Any) -> None:
+        """Make a patch of torch that concerns a setting that is turned on. It stays, as it does nothing for others."""
+        if name not in _patched:
+            _patched.add(name)
+            getattr(patches, name)(*given)
 
     def claim(self) -> None:
         """Have the calls that are meant changed by what was put in, and no others."""

@@ -2,31 +2,42 @@
 
 import copy
 import pickle
+import random
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
-from gputune.live.call import PLACE, Call, Suspect, call_of
+from gputune.knobs._called import PLACE
+from gputune.live.call import Call, Suspect, call_of
+
+
+def wrong_dtype() -> Any:
+    """What torch's operators do when a program does not expect half precision."""
+    return torch.zeros(2) @ torch.zeros(2, dtype=HALF)
 
 
 class Net(nn.Module):
-    """Notes the dtype that its layer computes in, and fails with `fault` as often as `failures` says."""
+    """Notes the dtype that its layer computes in, and calls what is in `then` once it has."""
 
     def __init__(self) -> None:
         super().__init__()
         self.layer = nn.Linear(4, 4)
         self.dtypes: list[Any] = []
-        self.failures, self.fault = 0, RuntimeError("mat1 and mat2 must have the same dtype")
+        self.then: Callable[[], Any] = list
 
     def forward(self, x: Any) -> Any:
         out = self.layer(x)
         self.dtypes.append(out.dtype)
-        if self.failures:
-            self.failures -= 1
-            raise self.fault
+        self.then()
         return out
+
+
+class Signal(RuntimeError):
+    """The program's own."""
 
 
 class SavesAll(Net):
@@ -122,81 +133,211 @@ class TestCompiled:
         assert vars(model).get(PLACE) is None
 
 
+def call_with(model: Net, *names: str) -> list[str]:
+    """The settings that are on, as the call itself knows them; `-name` is one that was turned off for good."""
+    on = list(names)
+    for name in names:
+        one = Suspect(
+            turn_off=lambda name=name: on.remove(name) if name in on else None,
+            turn_on=lambda name=name: on.append(name),
+            failed=lambda error, why, name=name: on.append(f"-{name}"),
+        )
+        call_of(model, "cpu").suspect(one)
+    return on
+
+
 class TestSuspects:
     """What made a call fail is found and stays out; the program sees neither the failure nor what it had drawn."""
 
-    def call_with(self, model: Net, *names: str) -> list[str]:
-        """What is put in, as the call itself knows it; `-name` for what was taken out for good."""
-        inside = list(names)
-        for name in names:
-            one = Suspect(
-                turn_off=lambda name=name: inside.remove(name),
-                turn_on=lambda name=name: inside.append(name),
-                failed=lambda error, name=name: inside.append(f"-{name}"),
-            )
-            call_of(model, "cpu").suspect(one)
-        model.inside = inside  # type: ignore[assignment]
-        return inside
-
     @pytest.mark.parametrize("guilty", ["first", "second", "third"])
-    @pytest.mark.parametrize("fault", [RuntimeError("dtype"), AssertionError(), KeyError("logits")])
-    def test_only_what_was_the_cause_is_out_after_a_few_calls(self, guilty: str, fault: Exception) -> None:
-        class Fails(Net):
-            def forward(self, x: Any) -> Any:
-                if guilty in self.inside:
-                    raise fault
-                return super().forward(x)
-
-        model = Fails()
-        inside = self.call_with(model, "first", "second", "third")
+    def test_only_what_was_the_cause_is_out_after_a_few_calls(self, guilty: str) -> None:
+        model = Net()
+        on = call_with(model, "first", "second", "third")
+        model.then = lambda: wrong_dtype() if guilty in on else None
         for _ in range(4):
             model(X)
-        assert set(inside) == {"first", "second", "third", f"-{guilty}"} - {guilty}
+        assert set(on) == {"first", "second", "third", f"-{guilty}"} - {guilty}
         assert len(model.dtypes) == 4
 
     @pytest.mark.parametrize("names", [("one",), ("one", "other")])
-    def test_the_programs_own_exception_blames_nothing(self, names: tuple[str, ...]) -> None:
+    def test_what_fails_without_settings_too_blames_nothing(self, names: tuple[str, ...]) -> None:
         model = Net()
-        inside = self.call_with(model, *names)
-        model.failures = 2
-        with pytest.raises(RuntimeError, match="mat1 and mat2") as raised:
+        on, model.then = call_with(model, *names), wrong_dtype
+        with pytest.raises(RuntimeError, match="dtype") as raised:
             model(X)
         assert raised.value.__context__ is None
-        assert inside == list(names)
+        assert on == list(names)
+        assert len(model.dtypes) == 1
 
-    def test_a_repeated_call_draws_the_same_and_counts_once(self) -> None:
+    @pytest.mark.parametrize("calls", [0, 5])
+    def test_a_call_that_was_repeated_has_drawn_and_counted_once(self, calls: int) -> None:
         class Draws(Net):
             def __init__(self) -> None:
                 super().__init__()
-                self.norm, self.drawn = nn.BatchNorm1d(4), []
+                self.drawn: list[Any] = []
+                self.counts, self.own, self.calls = {"calls": 0}, random.Random(0), 0
 
             def forward(self, x: Any) -> Any:
-                self.drawn.append(torch.rand(1).item())
+                self.calls += 1
+                self.counts["calls"] += 1
+                self.drawn.append((torch.rand(1).item(), self.own.random()))
+                return super().forward(x)
+
+        plain, model = Draws(), Draws()
+        on = call_with(model, "only")
+        for one in (plain, model):
+            torch.manual_seed(0)
+            for _ in range(calls):
+                one(X)
+            model.then = lambda: wrong_dtype() if "only" in on else None
+            one(X)
+        assert on == ["-only"]
+        assert (model.drawn, model.counts, model.calls) == (plain.drawn, {"calls": calls + 1}, calls + 1)
+        assert len(model.dtypes) == calls + 1
+
+    def test_statistics_count_a_batch_once_if_they_can_be_put_back_and_else_the_program_sees_the_exception(
+        self,
+    ) -> None:
+        class Norm(Net):
+            def __init__(self) -> None:
+                super().__init__()
+                self.norm = nn.BatchNorm1d(4)
+
+            def forward(self, x: Any) -> Any:
                 return super().forward(self.norm(x))
 
-        model = Draws()
-        self.call_with(model, "only")
-        model.failures = 1
+        model = Norm()
+        on = call_with(model, "only")
+        model.then = lambda: wrong_dtype() if "only" in on else None
         model(X)
-        assert model.drawn[0] == model.drawn[1]
-        assert model.norm.num_batches_tracked == 1
+        assert (on, int(model.norm.num_batches_tracked)) == (["-only"], 1)
+        late = Norm()
+        on = call_with(late, "only")
+        for _ in range(4):
+            late(X)
+        late.then = lambda: wrong_dtype() if "only" in on else None
+        with pytest.raises(RuntimeError, match="dtype"):
+            late(X)
+        assert (on, int(late.norm.num_batches_tracked)) == (["-only"], 5)
+        late(X)  # which is without the setting from now on
 
-    @pytest.mark.parametrize("fault", [torch.cuda.OutOfMemoryError("no memory"), StopIteration(), Exception("enough")])
-    def test_what_nobody_raises_for_a_wrong_dtype_or_layout_passes(self, fault: Exception) -> None:
+    def test_without_gradients_a_failure_is_the_programs_at_once(self) -> None:
         model = Net()
-        inside = self.call_with(model, "kept")
-        model.failures, model.fault = 1, fault  # type: ignore[assignment]
-        with pytest.raises(type(fault)):
-            model(X)
-        assert inside == ["kept"]
-
-    def test_without_gradients_a_failure_is_the_users_at_once(self) -> None:
-        model = Net()
-        inside = self.call_with(model, "kept")
-        model.failures = 1
+        on, model.then = call_with(model, "kept"), wrong_dtype
         with torch.no_grad(), pytest.raises(RuntimeError):
             model(X)
-        assert inside == ["kept"]
+        assert (on, len(model.dtypes)) == (["kept"], 1)
+
+    @pytest.mark.parametrize("calls", [0, 3])
+    @pytest.mark.parametrize(
+        "fault",
+        [
+            RuntimeError("expected dtype Float"),
+            ValueError("short batch"),
+            KeyError("dtype"),
+            AssertionError(),
+            Signal(),
+        ],
+    )
+    def test_what_the_program_raises_itself_it_sees_at_once(self, fault: Exception, calls: int) -> None:
+        def then() -> None:
+            raise fault
+
+        model, samples = Net(), iter(range(9))
+        on = call_with(model, "kept")
+        for _ in range(calls):
+            model(X)
+        model.then = lambda: (next(samples), then())
+        with pytest.raises(type(fault)):
+            model(X)
+        assert (on, next(samples)) == (["kept"], 1)
+
+
+class TestCopies:
+    """A copy of all attributes, which has the Call too, computes with its own weights and as torch does."""
+
+    def copied(self, model: Any, bias: float) -> Any:
+        other = type(model).__new__(type(model))
+        vars(other).update(vars(model))
+        other._modules = {"layer": nn.Linear(4, 4)}
+        nn.init.zeros_(other.layer.weight)
+        nn.init.constant_(other.layer.bias, bias)
+        return other
+
+    @pytest.mark.parametrize("gone", [False, True])
+    @pytest.mark.parametrize("gradients", [False, True])
+    def test_it_has_weights_of_its_own(self, gone: bool, gradients: bool) -> None:
+        model = Net()
+        mixed(model).compiled = lambda x: None
+        other = self.copied(model, 1 + 2**-12)
+        if gone:
+            del model
+        with torch.set_grad_enabled(gradients):
+            assert torch.equal(other(X), torch.full((2, 4), 1 + 2**-12))
+        assert other.dtypes[-1] == FULL
+
+    def test_a_replica_for_several_devices_does(self) -> None:
+        model: Any = Net()
+        mixed(model)
+        replica = model._replicate_for_data_parallel()
+        replica._modules = self.copied(model, 3.0)._modules
+        assert torch.equal(replica(X), torch.full((2, 4), 3.0))
+
+    def test_in_threads_each_has(self) -> None:
+        model = Net()
+        mixed(model)
+        copies = [self.copied(model, float(number)) for number in range(8)]
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda one: one(X)[0, 0].item(), copies * 20))
+        assert found == [float(number) for number in range(8)] * 20
+
+    def test_the_programs_own_compiled_call_is_the_originals_as_it_is_without_gputune(self) -> None:
+        model: Any = Net()
+        model._compiled_call_impl = lambda x: "compiled"
+        mixed(model)
+        assert self.copied(model, 1.0)(X) == "compiled"
+
+    def test_traced_it_does(self) -> None:
+        model = Net()
+        mixed(model)
+        other = self.copied(model, 2.0)
+        other.forward = other.layer.forward
+        assert torch.equal(torch.jit.trace(other, X)(X), torch.full((2, 4), 2.0))
+
+    @pytest.mark.slow
+    def test_compiled_by_the_program_it_does(self) -> None:
+        model = Net()
+        mixed(model)
+        compiled = torch.compile(self.copied(model, 2.0), backend="eager")
+        assert torch.equal(compiled(X), torch.full((2, 4), 2.0))
+        assert isinstance(vars(model).get(PLACE), Call)
+
+
+class TestOtherWeights:
+    @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+    def test_a_model_that_the_program_converts_returns_what_it_returns_without_gputune(self, dtype: Any) -> None:
+        model = Net()
+        mixed(model)
+        model(X)
+        model.to(dtype)
+        assert model(X.to(dtype)).dtype == dtype
+        model.float()
+        assert (model(X).dtype, model.dtypes[-1]) == (FULL, HALF)
+
+    def test_so_does_one_that_is_called_with_other_weights(self) -> None:
+        model = Net()
+        mixed(model)
+        model(X)
+        halves = {name: one.to(HALF) for name, one in model.state_dict().items()}
+        assert torch.func.functional_call(model, halves, (X.to(HALF),)).dtype == HALF
+
+    def test_a_weight_may_vanish(self) -> None:
+        model = Net()
+        mixed(model)
+        model(X)
+        model.layer.bias = None
+        assert model(X).dtype == FULL
+        assert model.bfloat16()(X.to(HALF)).dtype == HALF
 
 
 class TestSaved:

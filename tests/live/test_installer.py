@@ -1,6 +1,7 @@
 """Settings switched back and forth between the steps of a model that trains."""
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -115,13 +116,32 @@ def test_what_does_not_concern_a_model_is_said() -> None:
     assert rows["fused_optimizer"].why == "no optimizer of torch's trains it"
 
 
-def test_an_exception_is_told_only_of_what_is_in_force(training: Training) -> None:
+def wrong_dtype() -> Any:
+    return torch.zeros(1).index_put((torch.arange(1),), torch.zeros(1, dtype=torch.bfloat16))
+
+
+def out_of_memory() -> None:
+    raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+
+def test_an_exception_is_told_if_it_may_be_a_settings_and_does_not_come_without(
+    training: Training,
+) -> None:
     told: list[Exception] = []
     training.installer.watch(told.append)
-    with pytest.raises(RuntimeError):
-        training.model(torch.ones(1))
-    assert told == []
-    training.installer.switch({"amp_dtype": "bfloat16"})
-    with pytest.raises(RuntimeError):
-        training.model(torch.ones(1))
-    assert len(told) == 1
+
+    def call_in(values: Any, raises: Callable[[], Any]) -> list[Exception]:
+        told.clear()
+        training.installer.switch(values)
+        with training.model.register_forward_hook(lambda *_: raises()), pytest.raises(RuntimeError):
+            training.model(IMAGES)
+        return told
+
+    def own() -> None:
+        raise RuntimeError("short batch")
+
+    half = {"amp_dtype": "bfloat16"}
+    assert call_in({}, wrong_dtype) == call_in(half, wrong_dtype) == []
+    assert call_in(half, own) == []
+    assert len(call_in(half, lambda: torch.zeros(4, 4).T.view(-1))) == 1
+    assert len(call_in(half, out_of_memory)) == 1

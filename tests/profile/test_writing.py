@@ -4,6 +4,7 @@ import json
 import os
 import resource
 import stat
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -157,23 +158,22 @@ def plain(made: Profile) -> Any:
 
 
 def as_json(made: Profile) -> Any:
-    """The fields as they are, without what says nothing: no programs, nothing provisional, nothing that stands, no
-    dataset and no layers.
-    """
+    """The fields as they are, without later keys that say nothing: no programs, nothing that stands, no dataset."""
     data = json.loads(json.dumps(asdict(made)))
-    for one in data["programs"]:
-        if not one["refused"]:
-            del one["refused"]
-    for group in (data["settings"], *data["families"].values(), *(one["settings"] for one in data["programs"])):
-        for choice in group.values():
-            for key in ("unmeasured", "provisional", "since"):
-                if not choice[key]:
-                    del choice[key]
-    for one in data["programs"]:
-        for holder, key in [(one, "dataset"), *((model, "layers") for model in one["models"])]:
+    programs = data["programs"]
+    for group in (data["settings"], *data["families"].values(), *(one["settings"] for one in programs)):
+        drop_empty(group.values(), "unmeasured", "provisional", "since")
+    drop_empty(programs, "dataset", "refused")
+    drop_empty([model for one in programs for model in one["models"]], "layers")
+    drop_empty([data], "programs")
+    return data
+
+
+def drop_empty(holders: Iterable[dict[str, Any]], *keys: str) -> None:
+    for holder in holders:
+        for key in keys:
             if not holder[key]:
                 del holder[key]
-    return data if data["programs"] else {key: value for key, value in data.items() if key != "programs"}
 
 
 class TestRoundTrip:

@@ -132,7 +132,7 @@ TRAPS: dict[str, Trap] = {
         rows=all_rows("skipped: no model was called"), script="outputs_of_kinds", argv=("object",)
     ),
     "output_kept_aside": Trap(),
-    "outputs_of_kinds": Trap(rows=rows(PUT + "; its call failed with it")),
+    "outputs_of_kinds": Trap(rows=rows(PUT + "; it returns a Strict")),
     "own_autocast": Trap(rows=rows("kept-user: uses autocast"), argv=("0",)),
     "own_autocast_in_forward": Trap(rows=rows("kept-user: uses autocast")),
     "own_autocast_later": Trap(script="own_autocast", argv=("5",)),

@@ -15,10 +15,10 @@ from typing import Any
 
 from ...knobs._outputs import tensors
 from ..advice import Values
-from ..call import rewinder
 from ..installer import Installer
 from ..orders import OutputsCompared
 from ..root import Root
+from ..states import States
 
 MOST = 1 << 22
 """So many elements of an output are looked at, from its first row on: 4 million, which take 16 MB."""
@@ -114,12 +114,14 @@ class Agreement:
         outputs: list[Any] = []
 
         def call_twice() -> None:
-            back = rewinder(root.model, root.device)
+            states = States(lambda: root.model, root.device)
+            before = states.before_call(())
             self._installer.switch({})
             for _ in range(2):
                 own_inputs, own_named = copy.deepcopy((inputs, named))
                 outputs.append([rows(one) for one in tensors(root.call(*own_inputs, **own_named))])
-                back()
+                if why := states.put_back(before):
+                    raise ValueError(f"its call cannot be repeated: {why}")
 
         self._attempt(call_twice)
         return (outputs[0], outputs[1]) if len(outputs) == 2 else None

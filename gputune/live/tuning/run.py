@@ -16,6 +16,7 @@ from typing import NoReturn
 
 from ...resources.messages import decode, encode
 from ..advice import entry
+from ..faults import is_out_of_memory
 from ..iterations import Iterations
 from ..orders import AnyOrder, Assignment, Done, End, Hello, Message, OnlyCalls, Raised, Trains
 from .loaders import Loaders
@@ -137,8 +138,7 @@ class Run:
     def raised(self, error: BaseException) -> None:
         """Tell of an exception, and end: a failed step is never repeated."""
         text = " ".join(str(error).split())[:300]
-        is_out_of_memory = type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError)
-        self.send(Raised(text=f"{type(error).__name__}: {text}", out_of_memory=is_out_of_memory))
+        self.send(Raised(text=f"{type(error).__name__}: {text}", out_of_memory=is_out_of_memory(error)))
         end()
 
     def _suspected(self) -> None:

@@ -81,8 +81,11 @@ class Counts(nn.Module):
         return self.net(x) * self.count
 
 
-class Remembers(Counts):
-    """What it remembers is nothing that torch knows of."""
+TIMES: list[Any] = []
+
+
+class CountsItself(Counts):
+    """What it remembers is an attribute."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -93,17 +96,26 @@ class Remembers(Counts):
         return self.net(x) * self.times
 
 
+class Remembers(Counts):
+    """What it remembers is nothing that belongs to it."""
+
+    def forward(self, x: Any) -> Any:
+        TIMES.append(x)
+        return self.net(x) * len(TIMES)
+
+
 @pytest.mark.parametrize(
     "model",
     [
-        Net(), Net(lambda x: {"logits": x, "hidden": (x, None)}), Counts(), nn.Sequential(Net(), nn.Dropout(0.5)),
+        Net(), Net(lambda x: {"logits": x, "hidden": (x, None)}), Counts(), CountsItself(),
+        nn.Sequential(Net(), nn.Dropout(0.5)),
         nn.Sequential(Net(), nn.BatchNorm1d(10)), Net(lambda x: x.softmax(-1)), Net(lambda x: masked(x, -math.inf)),
         Net(lambda x: masked(x, -1e9)), Net(lambda x: 1e20 * x), Net(lambda x: torch.complex(x.float(), x.float())),
         Net(lambda x: x.argmax(-1)), Net(lambda x: x.sum()),
     ],
     ids=[
-        "plain", "nested", "counts", "dropout", "batch norm in training", "probabilities", "infinite mask", "mask",
-        "large", "complex", "labels", "one number",
+        "plain", "nested", "counts", "counts itself", "dropout", "batch norm in training", "probabilities",
+        "infinite mask", "mask", "large", "complex", "labels", "one number",
     ],
 )  # fmt: skip
 def test_sound_models_are_accepted(model: Any) -> None:

@@ -1,0 +1,16 @@
+"""Whom a call is for that stands in a model's `_compiled_call_impl`: torch calls it without saying so."""
+
+import sys
+from typing import Any
+
+PLACE = "_compiled_call_impl"
+"""The attribute in which torch keeps a compiled call of a module. torch leaves it out of copies and pickles, but a copy
+of all attributes (`__dict__`) has it, too."""
+
+
+def called() -> Any:
+    """The module whose call of `_compiled_call_impl` the caller of this function runs for; None if it is not known.
+    It is read from the frame of torch's that calls: a descriptor of `torch.nn.Module` would slow all modules' calls.
+    """
+    frame = sys._getframe(2)
+    return frame.f_locals.get("self") if frame.f_code.co_name == "_wrapped_call_impl" else None

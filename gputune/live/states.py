@@ -1,0 +1,271 @@
+"""What a model's call changes besides its output, so that a call that failed can be made again as if it never had been:
+random states, buffers, the attributes of its modules, and its inputs.
+
+What a forward does to a global variable, or deep inside of an object of the program's own, cannot be seen.
+"""
+
+import io
+import pickle
+import random
+import sys
+import weakref
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
+from typing import Any
+
+from ..knobs._called import PLACE
+from ..knobs._outputs import tensors
+from .faults import is_the_programs
+
+WHOLE = 2
+"""Before so many calls everything is copied, which shows what moves at all. Buffers are too many to be copied for each
+later call: how often they were written to, which torch counts, then tells whether they moved."""
+LARGE = 1000
+"""Of a container with more elements only the length is kept: a copy would take more than 5 us."""
+CONTAINERS = (dict, OrderedDict, defaultdict, Counter, list, deque, set)
+"""The types of attributes and inputs, exactly, whose elements are kept."""
+
+
+Place = tuple["weakref.ref[Any]", str | None]
+"""Where a container stands: the attribute of a module, or the attributes of a module themselves."""
+
+
+class Before:
+    """What one call may change, as it was before."""
+
+    def __init__(
+        self,
+        inputs: Sequence[Any],
+        containers: Iterable[tuple[Place, Any]],
+        sources: Iterable[Any],
+        watched: Sequence[Any],
+    ) -> None:
+        """`watched` are tensors that are not copied."""
+        self.inputs, self.is_whole = inputs, False
+        self.containers = [(place, one, _kept(one)) for place, one in containers]
+        self._given = [(one, _kept(one)) for one in inputs if type(one) in CONTAINERS]
+        self.sources = [(one, _state(one)) for one in sources]
+        self._watched, self._version = watched, _versions(watched)
+        self._given_tensors = [one for one in tensors(inputs) if not one.is_inference()]
+        self._version_of_given = _versions(self._given_tensors)
+        self.clones: list[tuple[Any, Any]] = []
+
+    def has_moved(self) -> bool:
+        """Whether something has changed that was not copied."""
+        large = any(isinstance(kept, int) and not _is_as(one, kept) for one, kept in self._all())
+        return large or self.is_written() or _versions(self._given_tensors) != self._version_of_given
+
+    def is_written(self) -> bool:
+        return _versions(self._watched) != self._version
+
+    def put_back(self) -> None:
+        import torch
+
+        for one, kept in self._all():
+            if not _is_as(one, kept):
+                _fill(one, kept)
+        with torch.no_grad():
+            for tensor, clone in self.clones:
+                tensor.copy_(clone)
+        for source, state in self.sources:
+            _set_state(source, state)
+
+    def _all(self) -> list[tuple[Any, Any]]:
+        return [*self._given, *((one, kept) for _, one, kept in self.containers)]
+
+
+class States:
+    def __init__(self, model: Callable[[], Any], device: str) -> None:
+        """`model` returns the model, and `device` is the type of device that it draws random numbers on. The model is
+        not kept alive: without a reference of its own it is freed at once, as plain ones are.
+        """
+        self._model, self._device = model, device
+        self._left = WHOLE
+        self._moving: list[Place] = [(weakref.ref(model()), None)]
+        """The containers that are copied before each call: the model's own attributes, and what moved in calls."""
+        self._usual: dict[Place, int] = {}
+        """Digests of the others."""
+        self._sources: list[Any] = []
+        self._buffers: list[Any] = []
+        self._never: str | None = None
+        """Why no call can be made again."""
+
+    def begin_again(self) -> None:
+        """Keep everything of the next calls."""
+        self._left = WHOLE
+
+    def before_call(self, inputs: Sequence[Any]) -> Before | None:
+        """What the call may change; None if it cannot be read, as while CUDA captures a graph."""
+        try:
+            if not self._left:
+                return Before(inputs, self._found(self._moving), self._sources, self._buffers)
+            self._left -= 1
+            return self._everything(inputs)
+        except Exception as error:
+            if is_the_programs(error):  # as a signal handler may raise it anywhere
+                raise
+            return None
+
+    def after_call(self, before: Before | None) -> None:
+        """Learn what moves from a call that returned, if everything was kept."""
+        if before is None or not before.is_whole:
+            return
+        moved = [place for place, one, kept in before.containers if not _is_as(one, kept)]
+        self._moving = list(dict.fromkeys([*self._moving, *moved]))
+        self._usual = {place: _digest(one) for place, one, _ in before.containers if place not in self._moving}
+        known = {id(one) for one in self._sources}
+        self._sources += [one for one, kept in before.sources if id(one) not in known and not _is_state(one, kept)]
+        if before.is_written():
+            self._never = "its calls change its weights"
+
+    def put_back(self, before: Before | None) -> str | None:
+        """Put everything back as it was. If that cannot be done, nothing is put back: the reason."""
+        if before is None:
+            return "what it changes cannot be read"
+        if self._never:
+            return self._never
+        if any(is_iterator(one) for given in before.inputs for one in (given, *_elements(given))):
+            return "an iterator is among its inputs"
+        if before.has_moved():
+            return "its buffers or inputs have changed"
+        places = () if before.is_whole else self._usual.keys() - set(self._moving)
+        if any(_digest(one) != self._usual[place] for place, one in self._found(places)):
+            return "its attributes have changed"
+        before.put_back()
+        return None
+
+    def _everything(self, inputs: Sequence[Any]) -> Before:
+        import torch
+        from torch.nn.parameter import is_lazy
+
+        model = self._model()
+        containers = list(_containers(model))
+        values = [value for _, one in containers for value in _elements(one)]
+        found = [*model.buffers(), *model.parameters(), *(one for one in values if isinstance(one, torch.Tensor))]
+        usual = {id(one): one for one in found if not is_lazy(one) and not one.is_inference()}.values()
+        weights = [one for one in usual if isinstance(one, torch.nn.Parameter)]
+        self._buffers = [one for one in usual if not isinstance(one, torch.nn.Parameter)]
+        if not self._sources:
+            devices = {one.device for one in usual if one.device.type == self._device == "cuda"}
+            self._sources = [torch.default_generator, *(torch.cuda.default_generators[one.index] for one in devices)]
+        if any(map(is_iterator, values)):
+            self._never = "it holds an iterator"
+        own = [random, *filter(None, [sys.modules.get("numpy.random")]), *filter(_draws, values)]
+        sources = {id(one): one for one in (*self._sources, *own)}.values()
+        before = Before(inputs, containers, sources, weights)
+        before.is_whole, before.clones = True, [(one, one.detach().clone()) for one in self._buffers]
+        return before
+
+    def _found(self, places: Iterable[Place]) -> Iterator[tuple[Place, Any]]:
+        """The containers that stand at these places now."""
+        for module, name in places:
+            own = vars(module())
+            one = own if name is None else own.get(name)
+            if (container := own if name is None else _container(one)) is not None:
+                yield (module, name), container
+
+
+def iterator_in(model: Any) -> bool:
+    """Whether a model holds an iterator, from which a call that is made again would take something else."""
+    return any(is_iterator(value) for _, one in _containers(model) for value in _elements(one))
+
+
+def is_iterator(one: Any) -> bool:
+    return hasattr(type(one), "__next__") and not isinstance(one, io.IOBase)  # which is written to rather than read
+
+
+def _containers(model: Any) -> Iterator[tuple[Place, Any]]:
+    """The attributes of all modules, with the containers and the attributes of objects in there."""
+    for module in model.modules():
+        reference, own = weakref.ref(module), vars(module)
+        yield (reference, None), own
+        for name, value in own.items():
+            if name != PLACE and (found := _container(value)) is not None:
+                yield (reference, name), found
+
+
+def _container(value: Any) -> Any:
+    """What of an attribute is kept: its elements, or the attributes of an object that is neither module nor tensor."""
+    import torch
+
+    if type(value) in CONTAINERS:
+        return value
+    attributes = None if isinstance(value, torch.nn.Module | torch.Tensor) else getattr(value, "__dict__", None)
+    return attributes if type(attributes) is dict else None
+
+
+def _kept(one: Any) -> Any:
+    return one.copy() if len(one) <= LARGE else len(one)
+
+
+def _elements(one: Any) -> Iterable[Any]:
+    if type(one) not in CONTAINERS or len(one) > LARGE:
+        return ()
+    return list(one.values()) if isinstance(one, dict) else list(one)
+
+
+_version = attrgetter("_version")
+
+
+def _versions(found: Iterable[Any]) -> int:
+    """A sum that stays the same only as long as no tensor is written to."""
+    return sum(map(_version, found))
+
+
+def _is_as(one: Any, kept: Any) -> bool:
+    """Whether a container has the elements that were kept, or the length."""
+    if isinstance(kept, int):
+        return len(one) == kept
+    if len(one) != len(kept):
+        return False
+    if isinstance(one, dict):
+        return all(one.get(key, kept) is value for key, value in kept.items())
+    return one == kept if isinstance(one, set) else all(new is old for new, old in zip(one, kept, strict=True))
+
+
+def _digest(one: Any) -> int:
+    if len(one) > LARGE:
+        return len(one)
+    if isinstance(one, dict):
+        return hash((tuple(one), tuple(map(id, one.values()))))
+    return hash(frozenset(map(id, one)) if isinstance(one, set) else tuple(map(id, one)))
+
+
+def _fill(one: Any, kept: Any) -> None:
+    if isinstance(one, dict):
+        for key in one.keys() - kept.keys():
+            del one[key]
+        one.update(dict(kept)) if type(one) is not Counter else dict.update(one, kept)
+    else:
+        one.clear()
+        one.update(kept) if isinstance(one, set) else one.extend(kept)
+
+
+def _draws(one: Any) -> bool:
+    import torch
+
+    numpy: Any = sys.modules.get("numpy.random")
+    return isinstance(one, (torch.Generator, random.Random, *((numpy.RandomState, numpy.Generator) if numpy else ())))
+
+
+def _state(source: Any) -> Any:
+    if hasattr(source, "get_state"):
+        return source.get_state()
+    return source.getstate() if hasattr(source, "getstate") else source.bit_generator.state  # NumPy's newer kind
+
+
+def _set_state(source: Any, state: Any) -> None:
+    if hasattr(source, "set_state"):
+        source.set_state(state)
+    elif hasattr(source, "setstate"):
+        source.setstate(state)
+    else:
+        source.bit_generator.state = state
+
+
+def _is_state(source: Any, state: Any) -> bool:
+    import torch
+
+    now = _state(source)
+    return torch.equal(now, state) if isinstance(now, torch.Tensor) else pickle.dumps(now) == pickle.dumps(state)

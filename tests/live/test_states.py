@@ -1,0 +1,221 @@
+"""What a call of a model changes is put back, or nothing is and the reason says what cannot be."""
+
+import gc
+import random
+import weakref
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+import pytest
+import torch
+from torch import nn
+
+from gputune.live.states import LARGE, WHOLE, States
+
+X = torch.ones(2)
+
+
+class Meter:
+    """An object of the program's own."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(2, 2)
+        self.register_buffer("times", torch.zeros(1))
+        self.count, self.meter, self.hidden = 0, Meter(), torch.zeros(1)
+        self.dictionary, self.items, self.seen = {"one": 1}, [1], {1}
+        self.counter, self.ordered, self.last, self.more = Counter("a"), OrderedDict(a=1), deque([1]), defaultdict(list)
+        self.generator, self.own, self.newer = torch.Generator(), random.Random(0), numpy.random.default_rng(0)
+
+
+def changes(model: Any) -> None:
+    model.count += 1
+    model.inner.count = 1
+    model.meter.count += 1
+    model.times += 1
+    model.hidden.add_(1)
+    model.dictionary["two"] = 2
+    model.dictionary["one"] = 3
+    model.items.append(2)
+    model.seen.add(2)
+    model.counter["a"] += 1
+    model.ordered.popitem()
+    model.last.appendleft(0)
+    model.more["a"] = []
+
+
+def drawn(model: Any) -> list[float]:
+    own = [torch.rand(1, generator=model.generator).item(), model.own.random(), model.newer.random()]
+    return [*own, torch.rand(1).item(), random.random(), numpy.random.rand()]
+
+
+def shown(model: Any) -> list[Any]:
+    attributes = [
+        model.count,
+        hasattr(model.inner, "count"),
+        model.meter.count,
+        model.times.item(),
+        model.hidden.item(),
+    ]
+    return [
+        *attributes,
+        model.dictionary,
+        model.items,
+        model.seen,
+        model.counter,
+        model.ordered,
+        model.last,
+        model.more,
+    ]
+
+
+def states_of(model: Any) -> States:
+    return States(weakref.ref(model), "cpu")
+
+
+def settled(model: Any, call: Callable[[Any], Any] = id) -> States:
+    """After the calls that everything was kept of."""
+    states = states_of(model)
+    for _ in range(WHOLE):
+        before = states.before_call((X,))
+        call(model)
+        states.after_call(before)
+    return states
+
+
+def test_in_the_first_calls_everything_is_put_back() -> None:
+    model = Net()
+    states, expected = states_of(model), shown(Net())
+    before = states.before_call((X,))
+    changes(model)
+    numbers = drawn(model)
+    assert states.put_back(before) is None
+    assert (shown(model), drawn(model)) == (expected, numbers)
+
+
+def test_later_all_is_put_back_that_moved_then_but_for_buffers() -> None:
+    model = Net()
+
+    def call(one: Any) -> None:
+        one.count += 1
+        one.items.append(1)
+        one.meter.count += 1
+        drawn(one)
+
+    states = settled(model, call)
+    kept, before = (model.count, list(model.items), model.meter.count), states.before_call((X,))
+    call(model)
+    state = model.own.getstate()
+    assert states.put_back(before) is None
+    assert (model.count, model.items, model.meter.count) == kept
+    drawn(model)
+    assert model.own.getstate() == state
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda model, x: model.times.add_(1), "its buffers or inputs have changed"),
+        (lambda model, x: model.hidden.add_(1), "its buffers or inputs have changed"),
+        (lambda model, x: x.add_(1), "its buffers or inputs have changed"),
+        (lambda model, x: model.items.append(1), "its attributes have changed"),
+        (lambda model, x: setattr(model.inner, "count", 1), "its attributes have changed"),
+        (lambda model, x: setattr(model, "count", 1), None),
+    ],
+)
+def test_what_moves_later_for_the_first_time_is_noticed(change: Any, why: str | None) -> None:
+    model, x = Net(), torch.ones(2)
+    states = settled(model)
+    before = states.before_call((x,))
+    changed, expected = change(model, x), model.count if why else 0
+    assert states.put_back(before) == why, changed
+    assert model.count == expected
+
+
+def test_inputs_are_put_back_as_far_as_they_are_containers() -> None:
+    model, batch = Net(), {"x": X, "labels": X}
+    states = states_of(model)
+    before = states.before_call((batch,))
+    batch.pop("labels")
+    assert states.put_back(before) is None
+    assert list(batch) == ["x", "labels"]
+
+
+@pytest.mark.parametrize("given", [iter([X]), [iter([X])], (one for one in [X])])
+def test_an_iterator_among_the_inputs_is_consumed_for_good(given: Any) -> None:
+    model = Net()
+    states = states_of(model)
+    assert states.put_back(states.before_call((given,))) == "an iterator is among its inputs"
+
+
+@pytest.mark.parametrize("name", ["iterator", "items"])
+def test_so_is_one_that_the_model_holds(name: str) -> None:
+    model = Net()
+    setattr(model, name, iter([X]) if name == "iterator" else [iter([X])])
+    states = states_of(model)
+    assert states.put_back(states.before_call((X,))) == "it holds an iterator"
+
+
+def test_a_model_that_changes_its_weights_is_not_called_again() -> None:
+    model = Net()
+
+    def call(one: Any) -> None:
+        with torch.no_grad():
+            one.inner.weight.mul_(0.9)
+
+    states = settled(model, call)
+    assert states.put_back(states.before_call((X,))) == "its calls change its weights"
+
+
+def test_of_a_large_container_the_length_is_kept() -> None:
+    model = Net()
+    model.items = [1] * (LARGE + 1)
+    states = states_of(model)
+    before = states.before_call((X,))
+    model.items.append(1)
+    assert states.put_back(before) == "its buffers or inputs have changed"
+
+
+def test_weights_that_an_optimizer_steps_and_modes_that_come_back_do_not_count_as_changed() -> None:
+    model = Net()
+    states = settled(model)
+    with torch.no_grad():
+        model.inner.weight.mul_(0.9)
+    model.eval().train()
+    assert states.put_back(states.before_call((X,))) is None
+
+
+def test_what_the_program_raises_meanwhile_is_not_swallowed() -> None:
+    class Odd(Net):
+        def buffers(self, recurse: bool = True) -> Any:
+            raise TimeoutError("as a signal handler may")
+
+    model = Odd()
+    states = states_of(model)
+    with pytest.raises(TimeoutError):
+        states.before_call((X,))
+
+
+def test_a_model_is_freed_at_once_and_what_it_made_is_not_kept() -> None:
+    gc.disable()
+    try:
+        model: Any = Net()
+
+        def call(one: Any) -> None:
+            one.features = one.inner(X)
+
+        model.states = settled(model, call)
+        features, gone = weakref.ref(model.features), weakref.ref(model.inner.weight)
+        model.features = None
+        assert features() is None
+        del model
+        assert gone() is None
+    finally:
+        gc.enable()
