@@ -110,8 +110,6 @@ def _name(row: Measurement) -> str:
 def answer(result: TuneResult, path: Path, command: Sequence[str]) -> str:
     """The last line of a tune of a command, whose result is in the file `path`."""
     program = result.program
-    if result.disturbed:
-        return f"{program.entry}: this machine is too busy to tell: {result.disturbed}"
     if result.gain is None:
         if result.seeming:
             what, times = result.seeming
@@ -123,9 +121,11 @@ def answer(result: TuneResult, path: Path, command: Sequence[str]) -> str:
         return f"{program.entry}: nothing is to be gained here: torch's defaults are best{refused}"
     found = result.gain
     before = 1000 / next(row.median for row in program.measurements if row.params == {"stage": "final"})
+    probably = "probably " if result.disturbed else ""
     words = [
         f"{program.entry}: {before:.4g} -> {before / found.ratio:.4g} ms a {_what(program)}, "
-        f"{found.ratio:.3g} times ({found.low:.3g} to {found.high:.3g}) as fast",
+        f"{probably}{found.ratio:.3g} times ({found.low:.3g} to {found.high:.3g}) as fast",
+        *([f"{result.disturbed} meanwhile, so tune again once it is calm"] if result.disturbed else []),
         _losses(program),
         *([f"{result.more_memory:.2f} times the memory"] if result.more_memory else []),
         *_confirmed(program, (found.low, found.high)),

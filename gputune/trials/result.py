@@ -8,7 +8,7 @@ from gputune.advice import Choice
 from gputune.advice._evidence import range_text
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
-from gputune.measurement import LEAST_GAIN, MORE_LOOKS, Comparison, Measurement, rounded
+from gputune.measurement import BY_FAR, LEAST_GAIN, MORE_LOOKS, Comparison, Measurement, rounded
 from gputune.probing import recommending
 from gputune.profile import Guard, Profile, Program, fingerprint, now
 from gputune.profile.document import MOST_DIMENSIONS, MOST_MODELS, MOST_SHAPES
@@ -31,7 +31,9 @@ class TuneResult:
     more_memory: float | None = None
     """How many times the memory of torch's defaults it takes, where that is more."""
     disturbed: str = ""
-    """Who else used the machine meanwhile, so that nothing can be told."""
+    """Who else used the machine meanwhile: with a gain that is not far, it is provisional; without one, nothing can be
+    told.
+    """
     refused: dict[str, str] = field(default_factory=dict)
     """By combination, why the guard refused it."""
     waits: float = 0.0
@@ -71,6 +73,7 @@ def tuned(
     """The result with the combination that was found, or None for torch's defaults."""
     default = default_of(measured)
     combination = found[0].combination if found else DEFAULT
+    disturbed = "" if found and found[1].low >= BY_FAR else measured.disturbed
     # No other arm of the last comparison counts for any level.
     accepted = [arm for arm in measured.arms if set(arm.combination.items) <= set(combination.items)]
     levels = {level: one.values for level, one in best_by_level(accepted) if one != DEFAULT}
@@ -83,7 +86,7 @@ def tuned(
         models=measured.found.models[:MOST_MODELS],
         input_shapes=tuple(tuple(shape[:MOST_DIMENSIONS]) for shape in measured.found.shapes[:MOST_SHAPES]),
         world_size=measured.hello.world,
-        settings=_choices(combination, found[1], measured.found.trains) if found else {},
+        settings=_choices(combination, found[1], measured, is_provisional=bool(disturbed)) if found else {},
         by_numerics=levels,
         trains=measured.found.trains,
         measurements=tuple(_rows(measured.tried, device, measured.conditions)),
@@ -96,18 +99,24 @@ def tuned(
     return TuneResult(
         program=program, profile=unmeasured, combination=combination, gain=found[1] if found else None,
         more_memory=memory, seeming=None if found else seeming(measured), waits=measured.waits,
+        disturbed=disturbed,
     )  # fmt: skip
 
 
-def _choices(combination: Combination, found: Comparison, trains: bool) -> dict[str, Choice]:
+def _choices(
+    combination: Combination, found: Comparison, measured: SearchResult, *, is_provisional: bool
+) -> dict[str, Choice]:
     """Settings were not measured one by one: what is known is how fast they are together."""
-    kind = "steps" if trains else "calls"
+    kind = "steps" if measured.found.trains else "calls"
     together = "alone" if len(combination.items) == 1 else f"all {len(combination.items)} settings together"
     reason = f"the program's own {kind} ran {range_text(found)} as fast as with torch's defaults, {together}"
-    return {
-        name: Choice(value=value, gain=found.ratio, interval=found.interval, reason=reason, evidence=(BENCH,))
-        for name, value in combination.items
-    }
+    if is_provisional:
+        reason = f"probably {reason}; {measured.disturbed}"
+    choice = Choice(
+        value=None, gain=found.ratio, interval=found.interval, reason=reason, evidence=(BENCH,),
+        provisional=is_provisional,
+    )  # fmt: skip
+    return {name: replace(choice, value=value) for name, value in combination.items}
 
 
 def _rows(tried: Sequence[Tried], device: str, conditions: dict[str, float]) -> list[Measurement]:

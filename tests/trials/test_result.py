@@ -25,10 +25,10 @@ def arm(rates: Sequence[float], peak: int | None = None, **values: Any) -> Tried
     return made
 
 
-def measured(*arms: Tried) -> SearchResult:
+def measured(*arms: Tried, disturbed: str = "") -> SearchResult:
     return SearchResult(
         hello=HELLO, found=FOUND, arms=list(arms), tried=list(arms), left={}, failed={}, seconds=5.0,
-        conditions={},
+        conditions={}, disturbed=disturbed,
     )  # fmt: skip
 
 
@@ -75,6 +75,22 @@ class TestTuned:
         assert {choice.gain for choice in found.program.settings.values()} == {3.0}
         assert found.program.by_numerics == {"tf32": BOTH, "mixed": BOTH}
         assert len(found.program.measurements) == 3
+
+    def test_what_was_told_beside_others_is_provisional_unless_it_is_far_apart(self) -> None:
+        others = "others used up to 1.5 of 2 CPUs"
+        found = result_of(measured(PLAIN, arm([15.0] * 12, **TF32), disturbed=others))
+        choice = found.program.settings["matmul_precision"]
+        assert (choice.value, choice.provisional, choice.interval, found.disturbed) == (
+            "tf32",
+            True,
+            (1.5, 1.5),
+            others,
+        )
+        assert choice.reason.startswith("probably ")
+        assert choice.reason.endswith(others)
+        far = result_of(measured(PLAIN, arm([30.0] * 12, **TF32), disturbed=others))
+        assert not far.program.settings["matmul_precision"].provisional
+        assert far.disturbed == ""
 
     def test_nothing_gains(self) -> None:
         found = result_of(measured(PLAIN, arm([10.1] * 12, **TF32)))
