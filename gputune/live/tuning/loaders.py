@@ -40,8 +40,10 @@ class Loaders:
         """By iterator of the program's, how many batches of its epoch it has got, whoever made them."""
         self._latest: Callable[[], Any] = lambda: None
         self._batch_bytes = 0
-        self._dataset: Any = None
-        """The dataset whose loaders may be replaced by others."""
+        self._replaceable: tuple[type, int] | None = None
+        """The class of a dataset, and the batches of an epoch, of the loaders whose batches others may make. A program
+        may make its dataset anew for each epoch.
+        """
         self._workers: int | None = None
         self._others: dict[int, Other] = {}
 
@@ -90,7 +92,7 @@ class Loaders:
         with suppress(Exception):  # an IterableDataset may have no length
             batches = len(loader)
         why = left.why if left else None if batches else "its epochs have no length"
-        self._dataset = None if why else loader.dataset
+        self._replaceable = None if why else _kind(loader)
         return LoaderDescribed(batches=batches, batch_bytes=self._batch_bytes, obstacle=why)
 
     def switch(self, workers: int | None) -> None:
@@ -110,7 +112,7 @@ class Loaders:
     def _batch(self, iterator: Any, following: Callable[[Any], Any]) -> Any:
         """Raises StopIteration at the end of the program's epoch, which has as many batches as ever."""
         loader = self._loader_of.get(iterator)
-        if loader is not None and self._dataset is not None and loader.dataset is self._dataset:
+        if loader is not None and self._replaceable is not None and _kind(loader) == self._replaceable:
             if self._taken.get(iterator, 0) >= len(loader):
                 raise StopIteration
             if self._workers is not None:
@@ -122,6 +124,13 @@ class Loaders:
             self._latest = weakref.ref(loader)
             self._batch_bytes = sum(one.numel() * one.element_size() for one in tensors(batch))
         return batch
+
+
+def _kind(loader: Any) -> tuple[type, int] | None:
+    try:
+        return type(loader.dataset), len(loader)
+    except Exception:  # whatever a dataset or sampler of the program's raises
+        return None
 
 
 class Other:

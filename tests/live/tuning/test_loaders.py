@@ -121,6 +121,17 @@ def test_workers_that_are_not_asked_stand_still(loaders: Loaders) -> None:
     assert all(one.status() != psutil.STATUS_STOPPED for one in workers)
 
 
+@pytest.mark.slow
+def test_a_dataset_that_is_made_anew_is_the_same(loaders: Loaders) -> None:
+    own = iter(data.DataLoader(Numbers(), batch_size=2))
+    next(own)
+    loaders.described()
+    loaders.switch(2)
+    first, second = (list(data.DataLoader(Numbers(), batch_size=2)) for _ in range(2))
+    assert len(first) == len(second) == 4
+    assert len(loaders._others) == 1
+
+
 def test_other_datasets_are_left_alone(loaders: Loaders) -> None:
     own = iter(data.DataLoader(Numbers(), batch_size=2))
     next(own)
