@@ -92,7 +92,7 @@ def tune(
     from gputune.host import Host
     from gputune.host.stderr import show
     from gputune.profile import load
-    from gputune.report.programs import answer, json_text, print_program
+    from gputune.report.programs import answer, json_text, print_program, untold
     from gputune.report.progress import shown
     from gputune.resources.printable import quoted
     from gputune.runtime.launch import inherited
@@ -125,8 +125,9 @@ def tune(
         if is_told:
             show(answer(result, output, words), err=True)
     if not is_told:
-        fault = f"{result.program.entry}: nothing can be told beside others: {result.disturbed}"
-        raise MeasureError(fault, "wait for a calm machine: " + quoted("gputune", "tune", "--wait", "30", "--", *words))
+        raise MeasureError(
+            untold(result), "wait for a calm machine: " + quoted("gputune", "tune", "--wait", "30", "--", *words)
+        )
 
 
 def _command(words: list[str]) -> list[str]:

@@ -219,4 +219,5 @@ def _of_program(program: Program) -> Gain:
         kind="program", name=program.entry, by=By.PROGRAM if program.settings else By.NONE,
         times=together.gain if together else None, interval=together.interval if together else None,
         guard=program.guard.reason if program.guard and program.guard.verdict == "accepted" else "",
+        is_provisional=together is not None and together.provisional,
     )  # fmt: skip

@@ -63,6 +63,8 @@ class Gain:
     """Of samples: the recommended number."""
     guard: str = ""
     """Of a program: what became of its loss."""
+    is_provisional: bool = False
+    """Of a program: whether others disturbed the rounds that tell its gain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +172,9 @@ def _of_program(gain: Gain) -> str:
     if gain.times is None:
         return f"{gain.name}: tuned, without a figure"
     interval = " ({:.3g} to {:.3g})".format(*gain.interval) if gain.interval else ""
-    return f"{gain.name}: {gain.times:.3g} times as fast{interval}" + (f"; {gain.guard}" if gain.guard else "")
+    probably = "probably " if gain.is_provisional else ""
+    said = f"{gain.name}: {probably}{gain.times:.3g} times as fast{interval}"
+    return said + (f"; {gain.guard}" if gain.guard else "")
 
 
 def _of_samples(gain: Gain) -> str:

@@ -107,6 +107,11 @@ def _name(row: Measurement) -> str:
     return str(Combination.of(values)) if values else "defaults"
 
 
+def untold(result: TuneResult) -> str:
+    """What is said where others leave nothing to tell."""
+    return f"{result.program.entry}: nothing can be told beside others: {result.disturbed}"
+
+
 def answer(result: TuneResult, path: Path, command: Sequence[str]) -> str:
     """The last line of a tune of a command, whose result is in the file `path`."""
     program = result.program

@@ -10,10 +10,9 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 
-from gputune.host.child import JsonLines
 from gputune.host.kept import readable
 from gputune.live.advice import Advice
 from gputune.live.orders import (
@@ -31,10 +30,10 @@ from gputune.live.orders import (
     Trains,
 )
 from gputune.live.payload import Payload
-from gputune.resources.messages import decode, encode
+from gputune.resources.messages import encode
 from gputune.runtime.launch import starts_ranks
-from gputune.strict_types import convert
 from gputune.trials.failure import How, RunFailed
+from gputune.trials.rank import Rank
 from gputune.trials.start import SCRATCH, TEMPORARY, Start, kill_shells, spawn
 
 LAUNCHER_SECONDS = 10.0
@@ -44,45 +43,6 @@ STOPPED_SECONDS = 2.0
 """How long nothing is heard until it is asked whether a process was stopped, as with SIGSTOP."""
 HELLO_SECONDS = 10.0
 """How long a process that has connected may take to say who it is."""
-
-
-class Rank(JsonLines[Message]):
-    """The connection to one rank of the user's program."""
-
-    longest_line = 1 << 30  # the losses of a million steps are 20 MiB
-
-    def __init__(self, connection: socket.socket) -> None:
-        super().__init__(connection.fileno(), connection.fileno())
-        self.connection = connection
-        self.hello: Hello
-        self.answers: list[Message] = []
-        """Messages of this rank that nobody has taken yet."""
-        self.steps = 0
-        """How many steps it made in all, once it has said that it ends."""
-
-    def decode(self, line: bytes) -> Message:
-        message: Message = decode(line, Message, convert)
-        return message
-
-    def hear(self) -> Iterator[Message]:
-        """Wait for messages of the rank. Raises OSError if its process has ended; ValueError or OverflowError."""
-        self.take()
-        yield from self.arrived()
-
-    def wait_for_its_end(self, seconds: float) -> None:
-        """Wait until the rank's process has ended and so closed the connection, or was silent for so many seconds."""
-        with suppress(OSError, ValueError, OverflowError):
-            while True:
-                self.receive(seconds)
-
-    @property
-    def has_ended(self) -> bool:
-        try:
-            return not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
 
 
 class RunningCommand:

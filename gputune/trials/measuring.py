@@ -2,15 +2,14 @@
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from statistics import median
 
-from gputune.facts import Facts, busy
+from gputune.facts import busy
 from gputune.host import Host
-from gputune.knobs import Value
 from gputune.knobs.dataloader_workers import WORKERS
-from gputune.live.orders import CompareOutputs, DescribeLoader, FindObstacles, Found, Hello, TimeBlock, TraceSteps
+from gputune.live.orders import CompareOutputs, DescribeLoader, FindObstacles, Found, TimeBlock, TraceSteps
 from gputune.profile import Guard
 from gputune.search.choice import Block, Tried, agreed, gaining
 from gputune.search.combination import DEFAULT, Combination, traits
@@ -23,6 +22,7 @@ from gputune.trials.candidates import WAITS, most_workers
 from gputune.trials.command import RunningCommand
 from gputune.trials.failure import Attempts, RunFailed
 from gputune.trials.progress import CALLS, MEASURING, WAITING, TuneProgress
+from gputune.trials.search_result import SearchResult, Wanted
 from gputune.trials.start import Start
 
 TRACE = 4
@@ -40,42 +40,6 @@ LOADING_SECONDS = 30.0
 MOST_WAITED = 0.98
 """The largest share of a step that may count as waiting; the rest is the step's own time, of which a lower bound is
 needed to plan with."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """The order for a measuring run: the settings it may try, on which machine, within which limits."""
-
-    candidates: Mapping[str, Value]
-    facts: Facts
-    steps: int | None = None
-    """The most steps that the search may take; None for its own limit."""
-    compared_calls: int = 0
-    """How many calls' outputs are compared with FP32's for each combination, in a program that trains nothing."""
-
-
-@dataclass(kw_only=True)
-class SearchResult:
-    hello: Hello
-    found: Found
-    arms: list[Tried]
-    """The last comparison: torch's defaults, the winner, what is left of it within each level, and its rivals."""
-    tried: list[Tried]
-    left: dict[str, str]
-    """By setting, why it could not be tried."""
-    failed: dict[str, str]
-    seconds: float
-    conditions: dict[str, float]
-    agreed: dict[str, Guard] = field(default_factory=dict)
-    """By combination, how its outputs agree with FP32's; empty for a program that trains."""
-    waits: float = 0.0
-    """The share of a step with torch's defaults in which the program waits for its data."""
-    disturbed: str = ""
-    """Who used the machine, where that left open what calm rounds alone tell."""
-    steps: int = 10**9
-    """So many steps, or calls, the program has at the least."""
-    length: int | None = None
-    """As `Attempts.length`."""
 
 
 def measure(start: Start, wanted: Wanted, *, host: Host, told: TuneProgress) -> SearchResult:

@@ -14,7 +14,7 @@ from gputune.profile import Guard, Profile, Program, fingerprint, now
 from gputune.profile.document import MOST_DIMENSIONS, MOST_MODELS, MOST_SHAPES
 from gputune.search.choice import Tried, best_by_level, choice, gaining, uses_more_memory
 from gputune.search.combination import DEFAULT, Combination
-from gputune.trials.measuring import SearchResult
+from gputune.trials.search_result import SearchResult
 
 BENCH = "tune"
 MIB = 1 << 20

@@ -27,9 +27,10 @@ from gputune.trials.calm import CalmWatch
 from gputune.trials.candidates import candidates
 from gputune.trials.checking import GuardRuns, confirm
 from gputune.trials.failure import RunFailed
-from gputune.trials.measuring import SearchResult, Wanted, measure
+from gputune.trials.measuring import measure
 from gputune.trials.progress import TuneProgress
 from gputune.trials.result import TuneResult, ranking, tuned
+from gputune.trials.search_result import SearchResult, Wanted
 from gputune.trials.start import END_BYTES, Start
 
 GUARD_STEPS = 100

@@ -13,7 +13,7 @@ from making import H200, choices, profile, program, row
 from gputune.errors import MeasureError
 from gputune.live.models import ModelKey
 from gputune.measurement import LOOKS
-from gputune.profile import Program, dump, dump_json, limits, load, parse, places, save, with_programs
+from gputune.profile import Program, dump, dump_json, limits, load, parse, places, with_programs
 from gputune.profile.keeping import ROOM
 from gputune.version import __version__
 

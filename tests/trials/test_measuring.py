@@ -26,8 +26,8 @@ from gputune.progress import Progress
 from gputune.search.combination import DEFAULT, Combination
 from gputune.trials import measuring
 from gputune.trials.failure import Attempts, How, RunFailed
-from gputune.trials.measuring import SearchResult, Wanted
 from gputune.trials.progress import TuneProgress
+from gputune.trials.search_result import SearchResult, Wanted
 from gputune.trials.start import Start
 
 SECONDS = 0.01

@@ -10,8 +10,8 @@ from trials.test_measuring import FOUND, HELLO
 from gputune.profile import Guard
 from gputune.search.choice import Tried
 from gputune.search.combination import DEFAULT, Combination
-from gputune.trials.measuring import SearchResult
 from gputune.trials.result import ranking, seeming, tuned
+from gputune.trials.search_result import SearchResult
 
 TF32 = {"matmul_precision": "tf32"}
 BOTH = {**TF32, "fused_optimizer": True}

@@ -27,9 +27,10 @@ from gputune.live.advice import Advice
 from gputune.search.combination import Combination
 from gputune.trials.checking import GuardRuns, timed
 from gputune.trials.failure import RunFailed
-from gputune.trials.measuring import SearchResult, Wanted, measure
+from gputune.trials.measuring import measure
 from gputune.trials.progress import TuneProgress
 from gputune.trials.result import ranking
+from gputune.trials.search_result import SearchResult, Wanted
 from gputune.trials.start import Start
 
 pytestmark = pytest.mark.slow
