@@ -36,7 +36,7 @@ class Choice:
     also where the default is kept because of it; both are None where neither was measured. `evidence` names the benches
     behind the choice. `unmeasured`: nothing that would tell was measured, or too little of it. `provisional`: the
     benches were disturbed, or must run again before they are believed. In both cases the value is torch's default,
-    or the number of threads that a limit asks for. A provisional choice of a program holds probably.
+    or the number of threads that a limit asks for; but a tuned program's provisional settings are those that it has.
     `since` (UTC, ISO 8601): an earlier probe of this machine chose the value, and it still stands.
     """
 

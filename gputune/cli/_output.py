@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gputune.errors import MeasureError, UsageError
+from gputune.errors import MeasureError, ProfileError, UsageError
 
 if TYPE_CHECKING:
     from gputune.profile import Profile
@@ -66,6 +70,45 @@ def write_page(source: Path, target: Path) -> None:
         fault = f"--html {target}: not written: {error.strerror}"
         raise MeasureError(fault, "make room, or name another place") from None
     say(f"the page is {target}")
+
+
+LOCK_SECONDS = 10.0
+"""How long another process may hold the lock of a profile, which is written within a moment."""
+
+
+def write_over(target: Path, made: Callable[[Profile | None], Profile], *, existed: bool) -> Profile:
+    """Write what `made` returns for the profile that is in the file by now, under a lock: others may have changed it
+    since it was read. Return what was written. Raises MeasureError as `write` does, and where a file that `existed` as
+    a profile is none any more: then it stays, and the result goes beside it.
+    """
+    from gputune import profile
+    from gputune.host.node_lock import node_lock
+
+    with ExitStack() as stack:
+        with suppress(OSError):  # a file system without locks
+            file = target.resolve()
+            stack.enter_context(node_lock(file.parent, f".{file.name[:80]}", LOCK_SECONDS))
+        try:
+            now = profile.load(target, lambda line: None) if target.exists() else None
+        except ProfileError as fault:
+            if existed:
+                raise _written_beside(target, made(None), fault) from None
+            now = None
+        whole = made(now)
+        write(whole, target)
+    return whole
+
+
+def _written_beside(target: Path, found: Profile, fault: ProfileError) -> MeasureError:
+    from gputune import profile
+
+    beside = target.with_name(f"{target.stem[:80]}-{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}{target.suffix}")
+    try:
+        profile.save(found, beside, replace=False)
+    except MeasureError:
+        write(found, Path("-"))
+        raise
+    return MeasureError(f"{fault.message}, and so it stays as it is", f"the result is in {beside}")
 
 
 def write(found: Profile, target: Path) -> None:

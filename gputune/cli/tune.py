@@ -67,6 +67,19 @@ def tune(
         bool,
         typer.Option("--allow-writes", help="Let checkpoints be written where they always are, and trackers record."),
     ] = False,
+    minutes: Annotated[
+        float,
+        typer.Option("--minutes", metavar="N", help="The most that the tune takes, after --wait.", min=0.1, max=1e4),
+    ] = 10.0,
+    wait: Annotated[
+        float,
+        typer.Option(
+            metavar="MINUTES",
+            help="Wait for a machine that others leave alone first, for at most so long.",
+            min=0.0,
+            max=1e4,
+        ),
+    ] = 0.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the program's part of the profile as JSON.")] = False,
 ) -> None:
     """Find the fastest settings for one script.
@@ -79,8 +92,9 @@ def tune(
     from gputune.host import Host
     from gputune.host.stderr import show
     from gputune.profile import load
-    from gputune.report.programs import answer, json_text, print_program
+    from gputune.report.programs import answer, json_text, print_program, untold
     from gputune.report.progress import shown
+    from gputune.resources.printable import quoted
     from gputune.trials.start import kept_log
     from gputune.trials.tuning import TuneRequest
     from gputune.trials.tuning import tune as run
@@ -89,25 +103,31 @@ def tune(
     words = _command(command or [])
     require(numerics, LEVELS, "level", "--numerics")
     check_writable(output)
-    before = load(output) if output.exists() else None  # raises for what is no profile, which would be lost
+    if output.exists():
+        load(output)  # raises for what is no profile, which would be lost
     host = Host()
     request = TuneRequest(
         command=words, environ=inherited(), profile=_narrowing(profile, host),
         only=_choices.listed(only, "--only", "setting", names()), steps=steps, level=cast(Numerics, numerics),
         guard_steps=None if no_guard else guard_steps, allow_writes=allow_writes,
+        minutes=minutes, wait_minutes=wait,
     )  # fmt: skip
     _begin(request)
     with kept_log(host.environ, words) as log, shown() as progress:
         result = run(request, log, host=host, progress=progress)
-    if not result.disturbed:
-        _write(result, before, output, host)
+    is_told = result.gain is not None or not result.disturbed
+    if is_told:
+        _write(result, output, host)
     if as_json:
         show(json_text(result.program))
     if sys.stderr is not None:
         print_program(result, sys.stderr)
-        show(answer(result, output, words), err=True)
-    if result.disturbed:
-        raise MeasureError(f"{result.program.entry}: nothing can be told, since {result.disturbed}", "try again later")
+        if is_told:
+            show(answer(result, output, words), err=True)
+    if not is_told:
+        raise MeasureError(
+            untold(result), "wait for a calm machine: " + quoted("gputune", "tune", "--wait", "30", "--", *words)
+        )
 
 
 def _command(words: list[str]) -> list[str]:
@@ -142,16 +162,18 @@ def _begin(request: TuneRequest) -> None:
     say(f"starting {request.command[0]} some ten times; {writes}")
 
 
-def _write(result: TuneResult, before: Profile | None, output: Path, host: Host) -> None:
-    from gputune.cli._output import write
+def _write(result: TuneResult, output: Path, host: Host) -> None:
+    from gputune.cli._output import write_over
     from gputune.host.stderr import say
     from gputune.profile import places, with_programs
     from gputune.runtime.local_fingerprint import local_fingerprint
 
-    write(with_programs(before or result.profile, [result.program]), output)
+    def tuned(now: Profile | None) -> Profile:
+        return with_programs(now or result.profile, [result.program])
+
+    write_over(output, tuned, existed=True)
     here = local_fingerprint(host)
     try:
-        cached = places.latest(here, host.environ)
-        places.keep(with_programs(cached or result.profile, [result.program]), here, host.environ)
+        places.keep(tuned(places.latest(here, host.environ)), here, host.environ)
     except MeasureError as error:
         say(f"not kept for gputune apply auto: {error}")

@@ -38,6 +38,8 @@ class Iterations(observer.Follower):
         self.optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self.are_calls = False
         """Whether the program's calls count as its iterations."""
+        self.made = 0
+        """How many iterations there were in all, with the calls of which `ended` was not told."""
         self._models: weakref.WeakSet[Any] = weakref.WeakSet()
         self._count = 0
         self._last: weakref.ref[Any] | None = None
@@ -54,6 +56,7 @@ class Iterations(observer.Follower):
             return
         is_last = self._is_last(model, self._models)
         self._count += 1
+        self.made += is_last
         if not self.are_calls and self._count >= SILENT:
             if self._trains is None and self._count < LATER and optimizer_made():
                 if self._count == SILENT:
@@ -68,7 +71,7 @@ class Iterations(observer.Follower):
         if self.are_calls:
             self._mistaken()
         if self._training is None:
-            self._training = observer.here()
+            self._training, self.made = observer.here(), 0
         if self._training == observer.here():
             self._depth += 1
 
@@ -77,6 +80,7 @@ class Iterations(observer.Follower):
             return
         self._depth = max(0, self._depth - 1)
         if self._depth == 0 and self._is_last(optimizer, self.optimizers):
+            self.made += 1
             self._ended()
 
     def _is_last(self, one: Any, known: weakref.WeakSet[Any]) -> bool:

@@ -48,10 +48,15 @@ class Arguments:
         """None for a copy, and for a loader that was made earlier."""
         return self._names.get(loader)
 
+    @property
+    def loaders(self) -> list[Any]:
+        """Those that still exist."""
+        return list(self._names)
+
     def _note(self, loader: Any, given: dict[str, Any]) -> None:
         names = frozenset(given)
         if names.issuperset(GIVEN):  # as a framework gives them, that makes a loader anew from the program's
-            names = next((self._names[one] for one in list(self._names) if _is_made_from(given, one)), names)
+            names = next((self._names[one] for one in self.loaders if _is_made_from(given, one)), names)
         self._names[loader] = names
 
 

@@ -198,6 +198,19 @@ class Trains:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Over:
+    """The program ends by itself, or waits for its end if `at_data_end`: it calls its models without gradients, and the
+    DataLoader that feeds these calls has ended.
+    """
+
+    steps: int
+    """How many steps, or calls without gradients, it has made in all."""
+    at_data_end: bool = False
+    may_train: bool = False
+    """Whether it has made a DataLoader that shuffles and was not asked yet, as one that trains after an evaluation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Raised:
     """The program raised an exception, and the process ends."""
 
@@ -266,5 +279,5 @@ class End(Order[Done]):
 
 AnyOrder = FindObstacles | DescribeLoader | TimeBlock | TraceSteps | CompareOutputs | Record | End
 _Answers = Obstacles | LoaderDescribed | BlockTimed | StepsTraced | OutputsCompared | Recorded | Done
-Message = Hello | Found | Passed | OnlyCalls | Trains | Raised | _Answers
+Message = Hello | Found | Passed | OnlyCalls | Trains | Over | Raised | _Answers
 """What a process sends."""

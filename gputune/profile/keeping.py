@@ -3,24 +3,16 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import accumulate
-from pathlib import Path
 
 from gputune.advice import Choice
 from gputune.host.stderr import say
 from gputune.profile.document import Profile, Program
 from gputune.profile.limits import MOST_BYTES, MOST_PROGRAMS, program_bytes
-from gputune.profile.reading import readable
 from gputune.version import __version__, release
 
 ROOM = MOST_BYTES // 4
 """The most bytes that all programs of a profile may take together: beside them the largest profile that a probe writes
 must still fit into the limit of a profile's file."""
-
-
-def keeping(profile: Profile, path: Path) -> Profile:
-    """The profile with the programs of the file that it is to replace, where that can be read."""
-    old = readable(path)
-    return with_programs(profile, old.programs) if old else profile
 
 
 def with_programs(profile: Profile, programs: Iterable[Program], tell: Callable[[str], None] = say) -> Profile:

@@ -175,18 +175,23 @@ def _name(row: Measurement) -> str:
     return "defaults" if combination == DEFAULT else str(combination)
 
 
+def untold(result: TuneResult) -> str:
+    """What is said where others leave nothing to tell."""
+    return f"{result.program.entry}: nothing can be told beside others: {result.disturbed}"
+
+
 def answer(result: TuneResult, path: Path, command: Sequence[str]) -> str:
     """The last lines of a tune of a command, whose result is in the file `path`; the very last one can be typed."""
     program = result.program
-    if result.disturbed:
-        return f"{program.entry}: this machine is too busy to tell: {result.disturbed}"
     if result.gain is None:
         return f"{program.entry}: {why_nothing(program)}"
     found = result.gain
     before = 1000 / next(row.median for row in program.measurements if row.params == {"stage": "final"})
+    probably = "probably " if result.disturbed else ""
     words = [
         f"{program.entry}: {before:.4g} -> {before / found.ratio:.4g} ms a {_what(program)}, "
-        f"{found.ratio:.3g} times ({found.low:.3g} to {found.high:.3g}) as fast",
+        f"{probably}{found.ratio:.3g} times ({found.low:.3g} to {found.high:.3g}) as fast",
+        *([f"{result.disturbed} meanwhile, so tune again once it is calm"] if result.disturbed else []),
         _losses(program),
         *([f"{result.more_memory:.2f} times the memory"] if result.more_memory else []),
     ]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Generic, TypeVar
@@ -31,6 +31,8 @@ class Arm:
     ranked: bool = False
     """Whether the fastest of the ranked arms is to be decided against this one too."""
     samples: list[float] = field(default_factory=list)
+    every: list[float] = field(default_factory=list)
+    """The samples of all rounds, with those that were disturbed."""
 
     def ratios(self, other: Arm) -> list[float]:
         """To another arm, over the rounds that both had."""
@@ -60,6 +62,8 @@ class Rounds(Generic[A]):
     """How many samples each arm may have, with those that it starts with."""
     shuffled: bool = True
     """Whether more than two arms change their order. Without, only its direction alternates."""
+    was_calm: Callable[[], bool] = lambda: True
+    """Whether nothing disturbed the round that has just ended. One that was disturbed does not count."""
 
     def __post_init__(self) -> None:
         self.arms = list(self.arms)
@@ -71,7 +75,8 @@ class Rounds(Generic[A]):
         """The arm to run now, the same until its sample is pushed; None when the comparison has ended."""
         if not self._waiting and not self._ended(now):
             self._round_start = now
-            self._waiting = order(self.arms, len(self.arms[0].samples), shuffled=self.shuffled)
+            number = max(len(self.arms[0].samples), len(self.arms[0].every))
+            self._waiting = order(self.arms, number, shuffled=self.shuffled)
         return self._waiting[0] if self._waiting else None
 
     @property
@@ -92,8 +97,11 @@ class Rounds(Generic[A]):
     def _keep_whole_round(self) -> None:
         if self._waiting or not self._taken:
             return
+        is_calm = self.was_calm()
         for arm, sample in self._taken:
-            arm.samples.append(sample)
+            arm.every.append(sample)
+            if is_calm:
+                arm.samples.append(sample)
         self._taken = []
 
     def _ended(self, now: float) -> bool:

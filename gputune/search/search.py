@@ -10,11 +10,12 @@ of the winner within each lower effect on results, of what was about as fast as 
 the winner itself, goes on until it is decided.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gputune.knobs import LEVELS, Value, load
-from gputune.measurement import LOOKS, MORE_LOOKS
+from gputune.measurement import FEWEST_PAIRS, LOOKS, MORE_LOOKS
 from gputune.search import choice
 from gputune.search.choice import Block, Tried
 from gputune.search.combination import DEFAULT, Combination, of_stage, with_what_comes_before
@@ -35,6 +36,8 @@ with less, noise hides gains beside a disturbed host."""
 BLOCK, FEWEST, MOST = 0.04, 2, 48
 """How many seconds of steps a block has, and how many steps at the least and at the most. A step that is not timed
 comes before each: in blocks of one, half of the search would be spent on these."""
+FIRST_SETTLE, SETTLE = 3, 1
+"""The steps behind a switch that are not timed, the first time and later."""
 BLOCKS = 130
 """Into how many blocks the user's number of steps is divided at the least, where blocks may be that short."""
 
@@ -49,6 +52,8 @@ class Budget:
     """The most steps, where the user says a number."""
     used: int = 0
     """How many steps the search has taken."""
+    most_seconds: float = math.inf
+    """How long the search may take in all, with compiling and all else."""
     apart: float = 0.0
     """The seconds that do not count as the search's: of compiling, and of trying numbers of workers."""
     is_final: bool = False
@@ -77,7 +82,9 @@ class Budget:
         most_seconds = max(SECONDS, STEPS_OF_TIME * self.step_seconds[DEFAULT])
         most_steps = self.most or max(STEPS, STEPS_SECONDS / min(self.step_seconds.values()))
         share = max((seconds - self.apart) / most_seconds, self.used / most_steps)
-        return min(share, seconds / SHORT_SECONDS) if self.is_final and self.most is None else share
+        if self.is_final and self.most is None:
+            share = min(share, seconds / SHORT_SECONDS)
+        return max(share, seconds / self.most_seconds)
 
     def steps(self, combination: Combination) -> int:
         """How many steps a block with the combination has: few as long as nothing is known of how long they take."""
@@ -86,6 +93,9 @@ class Budget:
         affordable = MOST if self.most is None else max(FEWEST, self.most // BLOCKS)
         seconds = self.step_seconds.get(combination, self.step_seconds[DEFAULT])
         return min(max(FEWEST, round(BLOCK / seconds)), MOST, affordable)
+
+    def settle(self, combination: Combination) -> int:
+        return SETTLE if combination in self.step_seconds else FIRST_SETTLE
 
 
 def precisions(start: Combination, candidates: Candidates) -> list[Combination]:
@@ -132,6 +142,10 @@ class Search:
     start: Combination = DEFAULT
     """The combination that all others begin with: torch's defaults, or a number of workers with which steps need not
     wait for data."""
+    was_calm: Callable[[], bool] = lambda: True
+    """Whether nothing disturbed the steps since the last call."""
+    is_disturbed: bool = False
+    """Whether the last comparison is told by disturbed rounds too, since the calm ones left it open."""
     tried: list[Tried] = field(default_factory=list)
 
     def best(self, candidates: Candidates) -> Combination:
@@ -160,7 +174,11 @@ class Search:
         if len(arms) == 1:
             tried = [arm for arm in self.tried if arm.combination == DEFAULT][-1:]
             return tried or self._compare("final", arms, most=STAGE_ROUNDS)
-        return self._compare("final", arms, most=MORE_LOOKS[-1])
+        found = self._compare("final", arms, most=MORE_LOOKS[-1])
+        if _is_open(found) and any(len(arm.every) > len(arm.samples) for arm in found):
+            self.is_disturbed = True
+            _count_every_round(found)
+        return found
 
     def _stage(
         self, name: str, start: Combination, others: Iterable[Combination], *, most: int = STAGE_ROUNDS
@@ -224,7 +242,7 @@ class Search:
     def _compare(self, stage: str, combinations: Sequence[Combination], *, most: int) -> list[Tried]:
         arms = ranked([Tried(combination=one, stage=stage) for one in combinations])
         self.tried += arms
-        rounds: Rounds[Tried] = Rounds(arms=arms, deadline=ENDS[stage], most=most)
+        rounds: Rounds[Tried] = Rounds(arms=arms, deadline=ENDS[stage], most=most, was_calm=self.was_calm)
         while arm := rounds.next(self.used()):
             rounds.push(arm.note(self.measure(arm.combination)))
             if stage != "final" and len(rounds.arms[0].samples) == FIRST_LOOK and not rounds.within_a_round:
@@ -232,4 +250,39 @@ class Search:
                     rounds.drop(one)
                 if len(rounds.arms) == 1:
                     break
-        return [arm for arm in rounds.arms if arm.samples]
+        if stage != "final" and len(arms[0].samples) < min(FIRST_LOOK, len(arms[0].every)):
+            _count_every_round(arms)
+        return [arm for arm in rounds.arms if arm.every]
+
+
+def _is_open(arms: Sequence[Tried]) -> bool:
+    """Whether nothing certainly gains over torch's defaults, and something may."""
+    found = [arm.against(arms[0]) for arm in arms[1:]]
+    gains = any(one and one.verdict == "gain" for one in found)
+    return not gains and any(one is None or one.verdict == "undecided" for one in found)
+
+
+def _count_every_round(arms: Sequence[Tried]) -> None:
+    for arm in arms:
+        arm.samples = list(arm.every)
+
+
+def needed_steps(candidates: Candidates) -> int:
+    """The fewest steps with which a search for these candidates, each of which gains, comes to a last comparison of
+    `FEWEST_PAIRS` rounds; `STEPS` at the most. It is found by playing the search.
+    """
+    return next((most for most in range(30, STEPS, 10) if _played_rounds(candidates, most) >= FEWEST_PAIRS), STEPS)
+
+
+def _played_rounds(candidates: Candidates, most: int) -> int:
+    budget = Budget(clock=lambda: 0.0, most=most)
+
+    def measure(combination: Combination) -> Block:
+        budget.used += budget.steps(combination) + budget.settle(combination)
+        budget.step_seconds[combination] = 1.0
+        return Block(rate=1.1 ** len(combination.items))
+
+    search = Search(measure=measure, used=lambda: budget.share)
+    measure(DEFAULT)
+    measure(DEFAULT)
+    return min(len(arm.samples) for arm in search.final(search.best(candidates)))

@@ -11,10 +11,13 @@ from gputune.profile import Confirmation, Guard
 from gputune.search.combination import Combination
 from gputune.trials import guard
 from gputune.trials.command import RunningCommand
+from gputune.trials.failure import How, RunFailed
 from gputune.trials.measuring import BLOCK_SECONDS, COMPILE_SECONDS
 from gputune.trials.progress import TuneProgress
 from gputune.trials.start import Start
 
+TIME_IS_OVER: tuple[How, ...] = ("late", "never stepped")
+"""The failures of a start, of a program that was measured before, by which the time for the tune is over."""
 FP32_SHIFTS = (0, 1, 2)
 TUNED_SHIFTS = (0, 1)
 
@@ -29,6 +32,14 @@ class GuardRuns:
 
     def of(self, combination: Combination, advice: Advice) -> Guard:
         """The guard's verdict on a combination. Raises RunFailed where the program itself fails."""
+        try:
+            return self._of(combination, advice)
+        except RunFailed as failure:
+            if failure.how not in TIME_IS_OVER:
+                raise
+            return Guard(verdict="unknown", steps=self._steps, reason="the time for the tune was over before")
+
+    def _of(self, combination: Combination, advice: Advice) -> Guard:
         fp32 = self._fp32
         tuned = [self._recorded(advice, shift) for shift in TUNED_SHIFTS]
         found = guard.verdict(fp32, tuned, combination.limits)
@@ -78,13 +89,20 @@ class Timed:
     """The additional time of the first `FIRST_STEPS`, in which settings are put in and compiled."""
 
 
-def confirm(start: Start, advice: Advice, told: TuneProgress) -> Confirmation:
-    """Time starts in turn, plain and with the result applied as `gputune apply` does. Raises RunFailed."""
+def confirm(start: Start, advice: Advice, told: TuneProgress, most: int) -> Confirmation | None:
+    """Time starts in turn, plain and with the result applied as `gputune apply` does, each for at most so many steps.
+    None if the time for the tune is over before. Raises RunFailed.
+    """
     plain: list[Timed] = []
     tuned: list[Timed] = []
     for is_tuned in TURNS:
         told.confirming("with the settings" if is_tuned else "as it is")
-        (tuned if is_tuned else plain).append(timed(start, advice if is_tuned else None))
+        try:
+            (tuned if is_tuned else plain).append(timed(start, advice if is_tuned else None, most))
+        except RunFailed as failure:
+            if failure.how not in TIME_IS_OVER:
+                raise
+            return None
     return Confirmation(
         plain_ms=tuple(rounded(1000 * one.step) for one in plain),
         tuned_ms=tuple(rounded(1000 * one.step) for one in tuned),
@@ -92,13 +110,13 @@ def confirm(start: Start, advice: Advice, told: TuneProgress) -> Confirmation:
     )
 
 
-def timed(start: Start, advice: Advice | None) -> Timed:
-    """One whole start of the program. Raises RunFailed."""
+def timed(start: Start, advice: Advice | None, most: int) -> Timed:
+    """One whole start of the program, for at most so many steps, if not less than a few. Raises RunFailed."""
     with RunningCommand(start, "time", advice=advice) as command:
         command.first(Done)
         first = command.ask(COMPILE_SECONDS, TimeBlock(steps=FIRST_STEPS)).seconds
         guess = command.ask(BLOCK_SECONDS, TimeBlock(steps=FEWEST)).seconds / FEWEST
-        steps = max(FEWEST, round(STEPS_SECONDS / guess))
+        steps = max(FEWEST, min(round(STEPS_SECONDS / guess), (most - FIRST_STEPS - FEWEST) // BLOCKS))
         patience = max(BLOCK_SECONDS, 10 * steps * guess)
         blocks = [command.ask(patience, TimeBlock(steps=steps)).seconds / steps for _ in range(BLOCKS)]
         command.finish()

@@ -10,70 +10,39 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 
-from gputune.host.child import JsonLines
 from gputune.host.kept import readable
 from gputune.live.advice import Advice
-from gputune.live.orders import Answer, Assignment, End, Hello, Message, OnlyCalls, Order, Passed, Raised, Role, Trains
+from gputune.live.orders import (
+    Answer,
+    Assignment,
+    End,
+    Hello,
+    Message,
+    OnlyCalls,
+    Order,
+    Over,
+    Passed,
+    Raised,
+    Role,
+    Trains,
+)
 from gputune.live.payload import Payload
-from gputune.resources.messages import decode, encode
+from gputune.resources.messages import encode
 from gputune.runtime.launch import starts_ranks
-from gputune.strict_types import convert
 from gputune.trials.failure import How, RunFailed
+from gputune.trials.rank import Rank
 from gputune.trials.start import SCRATCH, TEMPORARY, Start, kill_shells, spawn
 
 LAUNCHER_SECONDS = 10.0
 """How long a launcher may take to notice that its ranks have ended."""
 KEEPER_SECONDS = 15.0
+STOPPED_SECONDS = 2.0
+"""How long nothing is heard until it is asked whether a process was stopped, as with SIGSTOP."""
 HELLO_SECONDS = 10.0
 """How long a process that has connected may take to say who it is."""
-
-
-class Rank(JsonLines[Message]):
-    """The connection to one rank of the user's program."""
-
-    longest_line = 1 << 30  # the losses of a million steps are 20 MiB
-
-    def __init__(self, connection: socket.socket) -> None:
-        super().__init__(connection.fileno(), connection.fileno())
-        self.connection = connection
-        self.hello: Hello
-        self.answers: list[Message] = []
-        """Messages of this rank that nobody has taken yet."""
-
-    def decode(self, line: bytes) -> Message:
-        message: Message = decode(line, Message, convert)
-        return message
-
-    def hear(self) -> Iterator[Message]:
-        """Wait for messages of the rank. Raises OSError if its process has ended; ValueError or OverflowError."""
-        self.take()
-        yield from self.arrived()
-
-    def wait_for_its_end(self, seconds: float) -> None:
-        """Wait until the rank's process has ended and so closed the connection, or was silent for so many seconds."""
-        with suppress(OSError, ValueError, OverflowError):
-            while True:
-                self.receive(seconds)
-
-    @property
-    def has_ended(self) -> bool:
-        try:
-            return not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
-
-    @property
-    def is_stopped(self) -> bool:
-        import psutil
-
-        with suppress(psutil.Error, ValueError):  # as for a negative number
-            return bool(psutil.Process(self.hello.pid).status() == psutil.STATUS_STOPPED)
-        return False
 
 
 class RunningCommand:
@@ -107,6 +76,7 @@ class RunningCommand:
             trains=start.trains,
             other_numbers=other_numbers,
         )
+        self._begun = self._heard = time.monotonic()
         self._keeper, self._lifeline = spawn(start, Payload(advice=advice, is_tuned=True).text, assignment)
 
     def __enter__(self) -> RunningCommand:
@@ -132,7 +102,7 @@ class RunningCommand:
 
     def first(self, answer: type[Answer]) -> Answer:
         """Wait until every rank has taken its first steps; return what rank 0 then says. Raises RunFailed."""
-        deadline = time.monotonic() + self._start.start_seconds
+        deadline = self._start.until
         try:
             while not self._ranks or len(self._ranks) < self.hello.world:
                 self._hear(deadline)
@@ -145,7 +115,7 @@ class RunningCommand:
             failure.when = "before it had taken two training steps, or made ten calls without gradients"
             raise
         except TimeoutError:
-            raise RunFailed(how="never stepped", detail=f"{self._start.start_seconds:.0f} s") from None
+            raise RunFailed(how="never stepped", detail=f"{time.monotonic() - self._begun:.0f} s") from None
 
     def ask(self, seconds: float, order: Order[Answer]) -> Answer:
         """Give all ranks an order, and return rank 0's answer. Raises RunFailed, also where a rank takes more than
@@ -175,16 +145,18 @@ class RunningCommand:
 
     def _answers(self, kind: type[Answer], deadline: float | None, seconds: float = 0.0) -> Answer:
         """The answer of rank 0, once every rank has given one. A rank that passes a step has more time."""
-        until = time.monotonic() + seconds if deadline is None else deadline
+        until = min(time.monotonic() + seconds, self._start.until) if deadline is None else deadline
         while not all(rank.answers for rank in self._ranks):
             try:
                 passed = self._hear(until)
             except TimeoutError:
                 if deadline is not None:
                     raise
+                if time.monotonic() >= self._start.until:
+                    raise RunFailed(how="late") from None
                 raise RunFailed(how="silent", rank=self._name(self._late()), detail=f"{seconds:.0f} s") from None
             if passed and deadline is None:
-                until = time.monotonic() + seconds
+                until = min(time.monotonic() + seconds, self._start.until)
         answer, *_ = [rank.answers.pop(0) for rank in self._ranks]
         if not isinstance(answer, kind):
             raise self._invalid(self._ranks[0], f"{kind.__name__} expected, {type(answer).__name__} given")
@@ -204,7 +176,22 @@ class RunningCommand:
             passed |= self._take_all(rank, rank.hear())
         if not ready and self._keeper.poll() is not None:
             raise RunFailed(how="ended", detail=_ending(self._keeper.returncode))
+        if ready or time.monotonic() - self._heard > STOPPED_SECONDS:
+            self._heard = time.monotonic()
+            if not ready:
+                self._find_stopped()
         return passed
+
+    def _find_stopped(self) -> None:
+        """Raises RunFailed if a rank is stopped by a signal; before there is one, if anything of the command is."""
+        import psutil
+
+        with suppress(psutil.Error, ValueError):  # as for a negative number
+            ranks = [psutil.Process(rank.hello.pid) for rank in self._ranks]
+            for process in ranks or psutil.Process(self._keeper.pid).children(recursive=True):
+                if process.status() == psutil.STATUS_STOPPED:
+                    number = next((self._name(one) for one in self._ranks if one.hello.pid == process.pid), None)
+                    raise RunFailed(how="stopped", rank=number, detail=f"process {process.pid} ({process.name()})")
 
     def _greet(self, connection: socket.socket) -> None:
         """A new rank says hello first. Another process of the same rank is not measured."""
@@ -237,6 +224,10 @@ class RunningCommand:
                 self._answers_only = True
             case Trains():
                 raise RunFailed(how="trains")
+            case Over(at_data_end=True):
+                raise RunFailed(how="over", steps=message.steps, may_train=message.may_train)
+            case Over():
+                rank.steps = message.steps
             case Raised():
                 raise self._cause(rank, message)
             case _:
@@ -257,12 +248,14 @@ class RunningCommand:
         """A rank has ended; the command's exit code says more where it ends too."""
         with suppress(subprocess.TimeoutExpired):
             self._keeper.wait(LAUNCHER_SECONDS if starts_ranks(self._start.command) else 2.0)
-        return RunFailed(how="ended", rank=self._name(rank), detail=_ending(self._keeper.returncode))
+        code = self._keeper.returncode
+        if rank.steps and not code:  # a shell above it may go on
+            return RunFailed(how="over", steps=rank.steps)
+        return RunFailed(how="ended", rank=self._name(rank), detail=_ending(code))
 
     def _late(self) -> Rank:
-        """The rank that the others wait for: one that is stopped, or else any that has not answered."""
-        silent = [rank for rank in self._ranks if not rank.answers]
-        return next((rank for rank in silent if rank.is_stopped), silent[0])
+        """A rank that the others wait for."""
+        return next(rank for rank in self._ranks if not rank.answers)
 
     def _name(self, rank: Rank) -> int | None:
         return rank.hello.rank if len(self._ranks) > 1 else None

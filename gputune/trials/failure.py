@@ -7,19 +7,25 @@ from gputune.knobs.dataloader_workers import WORKERS
 from gputune.search.combination import Combination
 
 How = Literal[
-    "raised", "recompiled", "memory", "ended", "silent", "never stepped", "nodes", "trains", "answers", "invalid"
+    "raised", "recompiled", "memory", "ended", "over", "short", "silent", "stopped", "late", "never stepped", "nodes",
+    "trains", "answers", "invalid",
 ]  # fmt: skip
 
 
 @dataclass(eq=False, kw_only=True)
 class RunFailed(Exception):
     how: How
-    """It raised an exception, was compiled anew in the middle, ran out of the GPU's memory, ended, was silent for too
-    long, never took a step, spans several nodes, trains after calls that were taken for its steps, ended without any
+    """It raised an exception, was compiled anew in the middle, ran out of the GPU's memory, ended, came to the end of
+    its steps, is too short to be measured, was silent for too long, was stopped by a signal, used up the time for the
+    tune, never took a step, spans several nodes, trains after calls that were taken for its steps, ended without any
     step after such calls, or sent an invalid message."""
     detail: str = ""
     rank: int | None = None
     when: str = ""
+    steps: int = 0
+    """How many steps, or calls without gradients, it made until its end; 0 where it did not say."""
+    may_train: bool = False
+    """Whether it came to the end of its calls, and seems to train after them."""
 
     def __str__(self) -> str:
         who = f"rank {self.rank} " if self.rank is not None else "it "
@@ -28,7 +34,11 @@ class RunFailed(Exception):
             "recompiled": f"{who}was compiled anew while it was timed",
             "memory": f"{who}ran out of the GPU's memory",
             "ended": f"{who}ended{self.when and f' {self.when}'}{self.detail and f' ({self.detail})'}",
+            "over": f"{who}ended after {self.steps} steps",
+            "short": self.detail,
             "silent": f"{who}took no step for {self.detail}",
+            "stopped": f"{who}was stopped by a signal: {self.detail}",
+            "late": "the time for the tune is over",
             "never stepped": f"neither a training step nor calls without gradients were seen within {self.detail}",
             "nodes": "it runs on several nodes",
             "trains": "it trains after it has called its model without gradients",
@@ -49,6 +59,8 @@ class Attempts:
     failed: dict[str, str] = field(default_factory=dict)
     most_workers: int | None = None
     """The most that may be tried, where more failed."""
+    length: int | None = None
+    """How many steps, or calls without gradients, a start makes in all, once one has come to its end."""
     traces: bool = True
     """Whether the GPU's work may be traced: not in a program that ended meanwhile."""
 

@@ -2,34 +2,38 @@
 
 import math
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from statistics import median
 
-from gputune.facts import Facts, busy
+from gputune.facts import busy
 from gputune.host import Host
-from gputune.knobs import Value
 from gputune.knobs.dataloader_workers import WORKERS
-from gputune.live.orders import CompareOutputs, DescribeLoader, FindObstacles, Found, Hello, TimeBlock, TraceSteps
+from gputune.live.orders import CompareOutputs, DescribeLoader, FindObstacles, Found, TimeBlock, TraceSteps
 from gputune.profile import Guard
 from gputune.search.choice import Block, Tried, agreed, gaining
 from gputune.search.combination import DEFAULT, Combination, traits
-from gputune.search.search import Budget, Search
+from gputune.search.search import Budget, Search, needed_steps
 from gputune.search.workers import fewest, sampled
 from gputune.search.workers import search as search_workers
 from gputune.trials import agreement
+from gputune.trials.calm import CalmWatch
 from gputune.trials.candidates import WAITS, most_workers
 from gputune.trials.command import RunningCommand
 from gputune.trials.failure import Attempts, RunFailed
-from gputune.trials.progress import CALLS, MEASURING, TuneProgress
+from gputune.trials.progress import CALLS, MEASURING, WAITING, TuneProgress
+from gputune.trials.search_result import SearchResult, Wanted
 from gputune.trials.start import Start
 
-FIRST_SETTLE, SETTLE = 3, 1
-"""The steps behind a switch that are not timed, the first time and later."""
 TRACE = 4
 """The ratio of a block's steps to those of a trace."""
 BLOCK_SECONDS, COMPILE_SECONDS = 60.0, 600.0
 """How long a process may be silent: so long or ten of its usual blocks, and longer while it compiles."""
+SEARCH_SHARE = 0.5
+"""The share of the time left for the tune that the search may take: the guard and the confirmation have the rest."""
+LENGTH_SHARE, BEFORE = 0.85, 15
+"""The share of its steps, or calls, that the search may take of a program which is known to end, since it does not stop
+at the very last one; and how many of them come before the search."""
 MOST_STARTS = 8
 LOADING_SECONDS = 30.0
 """How long numbers of workers are tried, apart from the search."""
@@ -38,81 +42,95 @@ MOST_WAITED = 0.98
 needed to plan with."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """The order for a measuring run: the settings it may try, on which machine, within which limits."""
-
-    candidates: Mapping[str, Value]
-    facts: Facts
-    steps: int | None = None
-    """The most steps that the search may take; None for its own limit."""
-    compared_calls: int = 0
-    """How many calls' outputs are compared with FP32's for each combination, in a program that trains nothing."""
-
-
-@dataclass(kw_only=True)
-class SearchResult:
-    hello: Hello
-    found: Found
-    arms: list[Tried]
-    """The last comparison: torch's defaults, the winner, what is left of it within each level, and its rivals."""
-    tried: list[Tried]
-    left: dict[str, str]
-    """By setting, why it could not be tried."""
-    failed: dict[str, str]
-    seconds: float
-    conditions: dict[str, float]
-    agreed: dict[str, Guard] = field(default_factory=dict)
-    """By combination, how its outputs agree with FP32's; empty for a program that trains."""
-    waits: float = 0.0
-    """The share of a step with torch's defaults in which the program waits for its data."""
-    dataset: str | None = None
-    """The class of the dataset whose DataLoader was tried with workers; None if none was."""
-
-
 def measure(start: Start, wanted: Wanted, *, host: Host, told: TuneProgress) -> SearchResult:
     """Raises RunFailed where the program gives no result with torch's defaults."""
     attempts = Attempts()
     for _ in range(MOST_STARTS):
         left = {name: value for name, value in wanted.candidates.items() if name not in attempts.without}
         with RunningCommand(start, "measure") as command:
-            session = _Session(command, replace(wanted, candidates=left), attempts, told)
+            session = _Session(command, replace(wanted, candidates=left), attempts, told, start)
             try:
                 return session.run(host)
             except RunFailed as failure:
-                if failure.how in ("ended", "silent") and session.tracing:
-                    attempts.traces = False
-                    told.searching(f"{failure} while it was traced; starting again without traces")
-                    continue
-                if failure.how in ("trains", "answers"):
-                    start = replace(start, trains=failure.how == "trains")
-                    told.searching(f"{failure}; starting again")
-                    continue
-                if session.current == DEFAULT:
-                    failure.when = failure.when or f"after {session.budget.used} measured steps, too few to tell"
-                    raise
-                attempts.blame(session.current, failure)
-                told.searching(f"{session.current} failed: {failure}; starting again without it")
+                if failure.how == "over":
+                    command.finish()
+                start = session.next_start(failure)
     raise RunFailed(how="ended", detail=f"{MOST_STARTS} starts in turn failed")
 
 
 class _Session:
-    def __init__(self, command: RunningCommand, wanted: Wanted, attempts: Attempts, told: TuneProgress) -> None:
-        self._command, self._attempts, self._told = command, attempts, told
+    def __init__(
+        self, command: RunningCommand, wanted: Wanted, attempts: Attempts, told: TuneProgress, start: Start
+    ) -> None:
+        self._command, self._attempts, self._told, self._start = command, attempts, told, start
         self._candidates, self._facts = dict(wanted.candidates), wanted.facts
         self._compared_calls = wanted.compared_calls
         self.current = DEFAULT
         self.tracing = False
         self._device_seconds: dict[Combination, float | None] = {}
-        self.budget = Budget(clock=time.monotonic, most=wanted.steps)
+        self._trains = False
+        most = wanted.steps
+        if attempts.length is not None:
+            room = round(LENGTH_SHARE * attempts.length) - self._apart
+            most = room if most is None else min(most, room)
+        self.budget = Budget(clock=time.monotonic, most=most)
         self._workers: int | None = None
         self._dataset: str | None = None
 
+    @property
+    def _apart(self) -> int:
+        """The steps that are not the search's: those before it, and the calls that are compared behind it."""
+        return BEFORE + (0 if self._trains else 2 * self._compared_calls)
+
+    @property
+    def _needed(self) -> int:
+        """How many steps a program must have at the least, for the settings that can be tried in it."""
+        return math.ceil((needed_steps(self._candidates) + self._apart) / LENGTH_SHARE / 10) * 10
+
+    def next_start(self, failure: RunFailed) -> Start:
+        """What to start after a failure of this one, from which is learned. Raises it where no start would help."""
+        match failure.how:
+            case "late" | "stopped":
+                raise failure
+            case "over":
+                start = self._start_after_end(failure)
+            case "ended" | "silent" if self.tracing:
+                self._attempts.traces, start = False, self._start
+                self._told.searching(f"{failure} while it was traced; starting again without traces")
+            case "trains" | "answers":
+                start = replace(self._start, trains=failure.how == "trains")
+                self._told.searching(f"{failure}; starting again")
+            case _:
+                if self.current == DEFAULT:
+                    failure.when = failure.when or f"after {self.budget.used} measured steps, too few to tell"
+                    raise failure
+                self._attempts.blame(self.current, failure)
+                start = self._start
+                self._told.searching(f"{self.current} failed: {failure}; starting again without it")
+        return start
+
+    def _start_after_end(self, failure: RunFailed) -> Start:
+        """A program that came to its end is started again for a search that is over before; if it is long enough."""
+        steps, needed, start = failure.steps, self._needed, self._start
+        what = "training steps" if self._trains else "calls without gradients"
+        if failure.may_train and start.trains is None and steps < needed:
+            self._told.searching("it may train after its evaluation; starting again")
+            return replace(start, trains=True)
+        if steps < needed or self._attempts.length is not None:
+            why = f"and some {needed} are needed" if steps < needed else "in which nothing could be told"
+            raise RunFailed(how="short", detail=f"it made {steps} {what}, {why}")
+        self._attempts.length = steps
+        self._told.searching(f"it ended after {steps} {what}; starting again with a shorter search")
+        return start
+
     def run(self, host: Host) -> SearchResult:
-        self._told.searching(MEASURING, "waiting for its first step")
+        self._told.searching(WAITING[self._start.trains])
         found = self._command.first(Found)
+        self._trains = found.trains
         before = busy.read(host)
+        watch = CalmWatch(host, self._facts.cpu, on_gpu=self._command.hello.device == "cuda")
         self.budget.begin()
+        self.budget.most_seconds = SEARCH_SHARE * self._left
         loads = self._candidates.pop(WORKERS, None) is not None
         self._part = MEASURING if found.trains else CALLS
         if not found.trains:
@@ -124,9 +142,11 @@ class _Session:
         self._candidates = {n: v for n, v in self._candidates.items() if not unmet_by[n] & {"training", "inference"}}
         left = dict(self._command.ask(BLOCK_SECONDS, FindObstacles(candidates=self._candidates)).reasons)
         able = {name: value for name, value in self._candidates.items() if name not in left and not unmet_by[name]}
+        self._candidates = able
         search = Search(
-            measure=self._block, used=lambda: self.budget.share, is_left_out=self._attempts.left_out.__contains__
-        )
+            measure=self._block, used=lambda: self.budget.share, is_left_out=self._attempts.left_out.__contains__,
+            was_calm=watch.was_calm,
+        )  # fmt: skip
         self._block(DEFAULT)  # once before, so that time and steps can be planned
         waits = self._block(DEFAULT).waited
         if loads and waits >= WAITS:
@@ -142,21 +162,38 @@ class _Session:
         seen = [share for arm in arms if arm.combination == DEFAULT for share in arm.waits]
         conditions = busy.conditions(before, busy.read(host))
         seconds = self.budget.seconds
-        compared = [] if found.trains or not self._compared_calls else gaining(arms)
-        agreed = {str(arm.combination): self._agreed(arm.combination) for arm, _ in compared}
+        compared = [] if found.trains or not self._compared_calls else [arm.combination for arm, _ in gaining(arms)]
+        agreed = dict(self._agreed(compared))
         self._command.finish()
         return SearchResult(
             hello=self._command.hello, found=found, arms=arms, tried=search.tried, left=left, seconds=seconds,
             failed=self._attempts.failed, conditions=conditions, agreed=agreed, waits=median(seen or [waits]),
-            dataset=self._dataset,
+            dataset=self._dataset, steps=self.budget.used, length=self._attempts.length,
+            disturbed=str(watch) if search.is_disturbed else "",
         )  # fmt: skip
 
-    def _agreed(self, combination: Combination) -> Guard:
-        self.current, explained = combination, combination.limits.outputs
-        self._told.searching("comparing outputs", str(combination))
-        values = combination.minus(WORKERS).values
-        order = CompareOutputs(values=values, calls=self._compared_calls, explained=explained)
-        return agreement.verdict(self._command.ask(COMPILE_SECONDS, order), explained)
+    def _agreed(self, combinations: Sequence[Combination]) -> Iterator[tuple[str, Guard]]:
+        """How the outputs with each combination, of which the last is the likeliest, agree with FP32's."""
+        over = ""
+        for combination in reversed(combinations):
+            self.current, explained = combination, combination.limits.outputs
+            self._told.searching("comparing outputs", str(combination))
+            values = combination.minus(WORKERS).values
+            order = CompareOutputs(values=values, calls=self._compared_calls, explained=explained)
+            guard = Guard(verdict="unknown", steps=0, reason=over)
+            if not over:
+                try:
+                    guard = agreement.verdict(self._command.ask(COMPILE_SECONDS, order), explained)
+                except RunFailed as failure:
+                    if failure.how not in ("over", "late"):
+                        raise
+                    over = str(failure)
+                    guard = replace(guard, reason=over)
+            yield str(combination), guard
+
+    @property
+    def _left(self) -> float:
+        return self._start.until - time.monotonic()
 
     def _loaded(self, search: Search, base: Combination, left: dict[str, str]) -> Combination:
         """The combination with the number of workers that its steps want, which is found apart from the search."""
@@ -198,11 +235,11 @@ class _Session:
         workers = combination.workers
         plain = combination.minus(WORKERS)
         steps = max(budget.steps(combination), workers or 0)  # a whole round of them
-        settle = FIRST_SETTLE if first else SETTLE
+        settle = budget.settle(combination)
         if workers != self._workers:
             settle += workers or 0  # what they had ready
         self._workers = workers
-        patience = COMPILE_SECONDS if compiles else self._patience(steps + settle)
+        patience = min(COMPILE_SECONDS, self._left / 2) if compiles else self._patience(steps + settle)
         self._told.searching(self._part, str(combination))
         begun = budget.seconds
         order = TimeBlock(values=plain.values, workers=workers, settle=settle, steps=steps)

@@ -7,6 +7,9 @@ from gputune.progress import READING, Progress
 
 MEASURING = "measuring the program's own steps"
 CALLS = "it trains nothing: measuring its calls without gradients"
+STEP, CALL = "its first training step", "its tenth call without gradients"
+WAITING = {None: f"waiting for {STEP}, or {CALL}", True: f"waiting for {STEP}", False: f"waiting for {CALL}"}
+"""By whether the program is known to train."""
 GUARDING, CONFIRMING = "guarding the loss", "confirming in whole starts"
 
 
@@ -19,6 +22,9 @@ class TuneProgress:
 
     def reading(self) -> None:
         self.tell(Progress(part=READING))
+
+    def waiting_for_calm(self) -> None:
+        self.tell(Progress(part="waiting for a calm machine"))
 
     def searching(self, part: str, doing: str = "") -> None:
         self._tell(1, part, doing)

@@ -9,13 +9,13 @@ from gputune.advice._evidence import range_text
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.live.models import MOST_KINDS, ModelKey
-from gputune.measurement import MORE_LOOKS, Comparison, Measurement, rounded
+from gputune.measurement import BY_FAR, MORE_LOOKS, Comparison, Measurement, rounded
 from gputune.probing import recommending
 from gputune.profile import Guard, Profile, Program, fingerprint, now
 from gputune.profile.document import MOST_DIMENSIONS, MOST_MODELS, MOST_SHAPES
 from gputune.search.choice import Tried, best_by_level, choice, gaining, uses_more_memory
 from gputune.search.combination import DEFAULT, Combination
-from gputune.trials.measuring import SearchResult
+from gputune.trials.search_result import SearchResult
 
 BENCH = "tune"
 MIB = 1 << 20
@@ -32,7 +32,9 @@ class TuneResult:
     more_memory: float | None = None
     """How many times the memory of torch's defaults it takes, where that is more."""
     disturbed: str = ""
-    """Who else used the machine meanwhile, so that nothing can be told."""
+    """Who else used the machine meanwhile: with a gain that is not far, it is provisional; without one, nothing can be
+    told.
+    """
     waits: float = 0.0
     """The share of a step with torch's defaults in which the program waits for its data."""
 
@@ -57,6 +59,7 @@ def tuned(
     """The result with the combination that was found, or None for torch's defaults."""
     default = default_of(measured)
     combination = found[0].combination if found else DEFAULT
+    disturbed = "" if found and found[1].low >= BY_FAR else measured.disturbed
     # No other arm of the last comparison counts for any level.
     accepted = [arm for arm in measured.arms if set(arm.combination.items) <= set(combination.items)]
     levels = {level: one.values for level, one in best_by_level(accepted) if one != DEFAULT}
@@ -69,7 +72,7 @@ def tuned(
         models=_bounded(measured.found.models),
         input_shapes=tuple(tuple(shape[:MOST_DIMENSIONS]) for shape in measured.found.shapes[:MOST_SHAPES]),
         world_size=measured.hello.world,
-        settings=_choices(combination, found[1], measured.found.trains) if found else {},
+        settings=_choices(combination, found[1], measured, is_provisional=bool(disturbed)) if found else {},
         by_numerics=levels,
         trains=measured.found.trains,
         dataset=measured.dataset if combination.workers else None,
@@ -82,7 +85,7 @@ def tuned(
     unmeasured = recommending.profile_of(machine, (), device, created=program.created)
     return TuneResult(
         program=program, profile=unmeasured, combination=combination, gain=found[1] if found else None,
-        more_memory=memory, waits=measured.waits,
+        more_memory=memory, waits=measured.waits, disturbed=disturbed,
     )  # fmt: skip
 
 
@@ -94,15 +97,20 @@ def _bounded(models: Sequence[ModelKey]) -> tuple[ModelKey, ...]:
     )
 
 
-def _choices(combination: Combination, found: Comparison, trains: bool) -> dict[str, Choice]:
+def _choices(
+    combination: Combination, found: Comparison, measured: SearchResult, *, is_provisional: bool
+) -> dict[str, Choice]:
     """Settings were not measured one by one: what is known is how fast they are together."""
-    kind = "steps" if trains else "calls"
+    kind = "steps" if measured.found.trains else "calls"
     together = "alone" if len(combination.items) == 1 else f"all {len(combination.items)} settings together"
     reason = f"the program's own {kind} ran {range_text(found)} as fast as with torch's defaults, {together}"
-    return {
-        name: Choice(value=value, gain=found.ratio, interval=found.interval, reason=reason, evidence=(BENCH,))
-        for name, value in combination.items
-    }
+    if is_provisional:
+        reason = f"probably {reason}; {measured.disturbed}"
+    choice = Choice(
+        value=None, gain=found.ratio, interval=found.interval, reason=reason, evidence=(BENCH,),
+        provisional=is_provisional,
+    )  # fmt: skip
+    return {name: replace(choice, value=value) for name, value in combination.items}
 
 
 def _rows(tried: Sequence[Tried], device: str, conditions: dict[str, float]) -> list[Measurement]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path, PurePath
 from typing import IO
 
@@ -19,8 +20,6 @@ from gputune.live.scratch._trackers import variables
 from gputune.profile import places
 from gputune.runtime.environment import python_path
 
-START_SECONDS = 600.0
-"""Within this time a program is to take its first step: it may prepare its data before."""
 SCRATCH, TEMPORARY = "scratch", "tmp"
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "fish", "busybox")
 
@@ -35,7 +34,8 @@ class Start:
     allow_writes: bool = False
     trains: bool | None = None
     """Whether the program takes an optimizer's steps; None as long as nobody knows."""
-    start_seconds: float = START_SECONDS
+    until: float = inf
+    """The time of the monotonic clock until which the tune may take."""
 
 
 def spawn(start: Start, text: str, assignment: orders.Assignment) -> tuple[subprocess.Popen[bytes], int]:

@@ -1,35 +1,43 @@
 """A tune from its first start of the program to its last: measured, guarded, confirmed."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import IO
 
 from gputune import checks, facts
 from gputune.errors import MeasureError
 from gputune.facts import Facts
-from gputune.facts.busy import is_busy
 from gputune.facts.gap import Gap
 from gputune.host import Host
 from gputune.host.kept import temporary_folder
+from gputune.host.stderr import say
 from gputune.knobs import Numerics
 from gputune.knobs.dataloader_workers import WORKERS
 from gputune.live.advice import Advice, Loading, TunedProgram
-from gputune.measurement import BY_FAR, Comparison
+from gputune.measurement import Comparison
 from gputune.probing.plan import device_of
 from gputune.profile import Guard, Profile
 from gputune.progress import Progress
 from gputune.search.choice import Tried
 from gputune.search.combination import Combination
 from gputune.trials import agreement
+from gputune.trials.calm import CalmWatch
 from gputune.trials.candidates import candidates
 from gputune.trials.checking import GuardRuns, confirm
 from gputune.trials.failure import RunFailed
-from gputune.trials.measuring import SearchResult, Wanted, measure
+from gputune.trials.measuring import measure
 from gputune.trials.progress import TuneProgress
 from gputune.trials.result import TuneResult, ranking, tuned
-from gputune.trials.start import Start
+from gputune.trials.search_result import SearchResult, Wanted
+from gputune.trials.start import END_BYTES, Start
 
 GUARD_STEPS = 100
+MINUTES = 10.0
+ABOUT_TO_END = 3
+"""How many steps before the end of a program, whose length is known, its guard's runs end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,13 +56,24 @@ class TuneRequest:
     """The steps of each run of the guard; None for no guard."""
     allow_writes: bool = False
     """Whether checkpoints and trackers are left alone."""
+    minutes: float = MINUTES
+    """How long the tune may take in all, once a calm machine has been waited for."""
+    wait_minutes: float = 0.0
+    """How long a calm machine is waited for."""
 
 
 UNGUARDED = Guard(verdict="off", steps=0)
 REMEDIES = {
     "nodes": "tune it on one node; the result serves on several",
-    "never stepped": "tune a command that trains with an optimizer of torch's, or calls its model without gradients",
+    "never stepped": "tune a command that trains with an optimizer of torch's, or calls its model without gradients; "
+    "if it needs longer to begin, --minutes gives it more",
+    "late": "--minutes gives it longer",
+    "short": "let it make more for the tune, such as more epochs or more of its data, or try fewer settings: --only",
+    "stopped": "tune it again, and let it run",
 }
+
+READS_STDIN = "it read its standard input, which is empty here: name a file, as in sh -c 'python train.py < answers'"
+NOTHING_TO_READ = b"EOFError: EOF when reading a line"
 
 
 def tune(request: TuneRequest, log: IO[bytes], *, host: Host, progress: Callable[[Progress], None]) -> TuneResult:
@@ -65,20 +84,45 @@ def tune(request: TuneRequest, log: IO[bytes], *, host: Host, progress: Callable
     told = TuneProgress(tell=progress, is_guarded=bool(request.guard_steps))
     told.reading()
     machine = facts.read(host, variables=checks.variables())
+    device = device_of(machine, "auto")
+    _look(machine, CalmWatch(host, machine.cpu, on_gpu=device.startswith("cuda")), request.wait_minutes, told)
+    until = time.monotonic() + 60 * request.minutes
     with temporary_folder() as folder:
         words, writes = request.command, request.allow_writes
-        start = Start(command=words, environ=request.environ, folder=folder, log=log, allow_writes=writes)
+        start = Start(command=words, environ=request.environ, folder=folder, log=log, allow_writes=writes, until=until)
         try:
-            return _Tune(request, start, machine, told).run(host)
+            return _Tune(request, start, machine, told, device).run(host)
         except RunFailed as failure:
-            remedy = REMEDIES.get(failure.how, f"its output is in {log.name}")
+            remedy = READS_STDIN if _read_stdin(Path(log.name)) else REMEDIES.get(failure.how, "")
+            remedy = remedy or f"its output is in {log.name}"
             raise MeasureError(f"{' '.join(words)}: {failure}", remedy) from None
 
 
+def _read_stdin(log: Path) -> bool:
+    """Whether the end of a program's output is what input() raises where there is nothing to read."""
+    with suppress(OSError), log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - END_BYTES))
+        return NOTHING_TO_READ in file.read()
+    return False
+
+
+def _look(machine: Facts, watch: CalmWatch, wait_minutes: float, told: TuneProgress) -> None:
+    """Say so if the machine is busy, and wait for it to be calm."""
+    if watch.is_calm(machine.cpu.others):
+        return
+    more = f"waiting for it to be calm, for at most {wait_minutes:g} min" if wait_minutes else (
+        "only what is measured while it is calm is certain; --wait 30 would wait for that first"
+    )  # fmt: skip
+    say(f"this machine is busy: {watch}; {more}")
+    if wait_minutes:
+        told.waiting_for_calm()
+        watch.wait(60 * wait_minutes)
+
+
 class _Tune:
-    def __init__(self, request: TuneRequest, start: Start, machine: Facts, told: TuneProgress) -> None:
+    def __init__(self, request: TuneRequest, start: Start, machine: Facts, told: TuneProgress, device: str) -> None:
         self._request, self._start, self._machine, self._told = request, start, machine, told
-        self._device = device_of(machine, "auto")
+        self._device = device
         self._kind = self._device.partition(":")[0]
         self._refused: dict[str, str] = {}
 
@@ -90,8 +134,6 @@ class _Tune:
         wanted = Wanted(candidates=able, facts=self._machine, steps=asked.steps, compared_calls=calls)
         measured = measure(self._start, wanted, host=host, told=self._told)
         self._start = replace(self._start, trains=measured.found.trains)
-        if busy := self._too_busy(measured):
-            return replace(tuned(measured, None, self._machine, self._device, UNGUARDED), disturbed=busy)
         accepted, guard = self._guarded(measured, ranking(measured))
         arms = [arm for arm in measured.arms if str(arm.combination) not in self._refused]
         result = tuned(replace(measured, arms=arms), accepted, self._machine, self._device, guard)
@@ -99,7 +141,8 @@ class _Tune:
         result = replace(result, program=replace(result.program, refused=refused))
         if accepted is None:
             return result
-        whole = confirm(self._start, self._advice(measured, result.combination), self._told)
+        most = measured.steps if measured.length is None else min(measured.steps, measured.length)
+        whole = confirm(self._start, self._advice(measured, result.combination), self._told, most)
         return replace(result, program=replace(result.program, confirmation=whole))
 
     def _guarded(
@@ -108,6 +151,8 @@ class _Tune:
         steps = self._request.guard_steps
         if steps is None or not ranked:
             return (ranked[0] if ranked else None), UNGUARDED
+        if measured.length is not None:
+            steps = min(steps, measured.length - ABOUT_TO_END)
         loading = ranked[0][0].combination.only(WORKERS)
         plain = self._advice(measured, loading) if loading.workers else None
         runs = GuardRuns(start=self._start, steps=steps, told=self._told, plain=plain)
@@ -122,14 +167,6 @@ class _Tune:
                 return found, guard
             self._refused[str(combination)] = guard.reason
         return None, guard
-
-    def _too_busy(self, measured: SearchResult) -> str:
-        """Who used the machine, where only what lies far apart could be told, and nothing does."""
-        others, cpu = measured.conditions.get("other_cpus", 0.0), self._machine.cpu
-        is_clear = any(found.low >= BY_FAR for _, found in ranking(measured))
-        if is_clear or not is_busy(cpu, others, on_gpu=self._kind == "cuda"):
-            return ""
-        return f"others used {others:.2g} of {cpu.affinity_count} CPUs"
 
     def _advice(self, measured: SearchResult, combination: Combination) -> Advice:
         workers = combination.workers

@@ -19,7 +19,7 @@ from gputune.errors import ProfileError
 from gputune.host import Unreadable
 from gputune.live.applied import Reason
 from gputune.profile import Fingerprint, load
-from gputune.report.programs import answer
+from gputune.report.programs import untold
 from gputune.runtime.locate import located
 from gputune.trials.result import TuneResult
 
@@ -152,7 +152,7 @@ def test_where_auto_finds_none(tmp_path):
 
 def test_where_the_machine_was_busy():
     busy = TuneResult(program=program(), profile=None, combination=None, gain=None, disturbed="...")
-    assert answer(busy, Path("profile.yaml"), ["python", "train.py"]) in WORDS
+    assert untold(busy) in WORDS
 
 
 VERBS = ("gputune apply", "gputune tune", "gputune show", "gputune status", "gputune check", "gputune probe")

@@ -57,6 +57,19 @@ def test_the_first_calls_pass_in_silence(counting: Counting) -> None:
     assert (counting["ended"], counting.iterations.are_calls) == (3, True)
 
 
+def test_all_iterations_are_counted_those_before_it_is_told_too(counting: Counting) -> None:
+    called(nn.Linear(4, 4), times=SILENT + 5)
+    assert counting.iterations.made == SILENT + 5
+
+
+def test_of_a_training_its_steps_alone_are_counted(counting: Counting) -> None:
+    one = optimizer()
+    called(nn.Linear(4, 4), times=3)
+    for _ in range(4):
+        one.step()
+    assert counting.iterations.made == 4
+
+
 def test_of_several_models_the_one_seen_last_ends_an_iteration(counting: Counting) -> None:
     encoder, decoder = nn.Linear(4, 4), nn.Linear(4, 4)
     called(encoder, decoder, times=SILENT // 2)

@@ -43,6 +43,7 @@ MESSAGES = [
     orders.Passed(),
     orders.OnlyCalls(),
     orders.Trains(),
+    orders.Over(steps=250, at_data_end=True, may_train=True),
     orders.Raised(text="RuntimeError: no", out_of_memory=False),
 ]  # fmt: skip
 

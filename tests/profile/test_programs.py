@@ -13,7 +13,7 @@ from making import H200, choices, profile, program, row
 from gputune.errors import MeasureError
 from gputune.live.models import ModelKey
 from gputune.measurement import LOOKS
-from gputune.profile import Program, dump, dump_json, keeping, limits, load, parse, places, save, with_programs
+from gputune.profile import Program, dump, dump_json, limits, load, parse, places, with_programs
 from gputune.profile.keeping import ROOM
 from gputune.version import __version__
 
@@ -107,43 +107,12 @@ class TestKeeping:
         assert with_programs(replace(old, gputune="99.0.0"), [program()]).gputune == "99.0.0"
 
 
-class TestReplacing:
-    new = profile({"omp_threads": 8})
-
-    def kept(self, path: Path) -> tuple[Program, ...]:
-        return keeping(self.new, path).programs
-
-    def test_the_programs_of_the_file_are_kept_and_nothing_else(self, tmp_path: Path) -> None:
-        save(profile(programs=(program(),)), tmp_path / "p.yaml")
-        made = keeping(self.new, tmp_path / "p.yaml")
-        assert made == replace(self.new, programs=(program(),), gputune=__version__)
-
-    def test_of_another_machine_too_since_each_says_where_it_was_measured(self, tmp_path: Path) -> None:
-        elsewhere = program(fingerprint=replace(H200, gpu="NVIDIA A100-SXM4-80GB"))
-        save(profile(programs=(elsewhere,)), tmp_path / "p.json")
-        assert self.kept(tmp_path / "p.json") == (elsewhere,)
-
-    @pytest.mark.parametrize("text", ["", "schema: [", "schema: 2\n", "\0", dump(profile())])
-    def test_a_file_without_programs_that_can_be_read_changes_nothing(self, tmp_path: Path, text: str) -> None:
-        (tmp_path / "p.yaml").write_text(text)
-        assert keeping(self.new, tmp_path / "p.yaml") is self.new
-        assert keeping(self.new, tmp_path / "none.yaml") is self.new
-        assert keeping(self.new, tmp_path) is self.new
-
-    def test_of_a_newer_file_what_is_understood_is_kept(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        text = dump(profile(programs=(program(),))).replace("gputune: 0.1.0", "gputune: 99.0.0")
-        (tmp_path / "p.yaml").write_text(text + "more: 1\n")
-        assert self.kept(tmp_path / "p.yaml") == (program(),)
-        assert capsys.readouterr().err == ""
-
-    def test_in_a_cache_too(self, tmp_path: Path) -> None:
-        environ = {"XDG_CACHE_HOME": str(tmp_path)}
-        places.keep(profile(programs=(program(),)), H200, environ)
-        path = places.keep(self.new, H200, environ)
-        assert load(path).programs == (program(),)
-        assert load(path).settings == self.new.settings
+def test_programs_outlive_the_profile_that_is_replaced_in_a_cache(tmp_path: Path) -> None:
+    new, environ = profile({"omp_threads": 8}), {"XDG_CACHE_HOME": str(tmp_path)}
+    places.keep(profile(programs=(program(),)), H200, environ)
+    path = places.keep(new, H200, environ)
+    assert load(path).programs == (program(),)
+    assert load(path).settings == new.settings
 
 
 def test_a_profile_without_programs_has_none() -> None:

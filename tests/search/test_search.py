@@ -12,9 +12,9 @@ from gputune.knobs import Value, channels_last
 from gputune.knobs.dataloader_workers import WORKERS
 from gputune.measurement import LOOKS
 from gputune.search import combination
-from gputune.search.choice import Block
+from gputune.search.choice import Block, Tried
 from gputune.search.combination import DEFAULT, Combination, traits
-from gputune.search.search import FIRST_LOOK, Search, options, precisions, to_compile
+from gputune.search.search import FIRST_LOOK, STEPS, Search, needed_steps, options, precisions, to_compile
 
 ALL: Mapping[str, Any] = {
     "matmul_precision": "tf32", "amp_dtype": "bfloat16", "channels_last": True, "fused_optimizer": True,
@@ -322,3 +322,79 @@ def test_what_comes_after_a_setting_is_tried_on_top_of_it_only(monkeypatch: pyte
     both = "bfloat16 + channels_last"
     assert [str(one) for one in precisions(DEFAULT, HALF | {"channels_last": True})] == ["bfloat16", both]
     assert [str(one) for one in precisions(DEFAULT, {"channels_last": True})] == ["channels_last"]
+
+
+class Beside(Program):
+    """Others disturb it for `busy` rounds of ten, in which each block runs at a fraction of its speed, by chance."""
+
+    def __init__(self, factors: Factors, busy: int, *, seed: int = 1, noise: float = 0.02) -> None:
+        super().__init__(factors, noise=noise)
+        self.random.seed(seed)
+        self.busy, self.rounds = busy, 0
+
+    def measure(self, combination: Combination) -> Block:
+        block = super().measure(combination)
+        return replace(block, rate=block.rate * self.random.uniform(0.1, 1.0)) if self.is_busy else block
+
+    @property
+    def is_busy(self) -> bool:
+        return self.rounds % 10 < self.busy
+
+    def was_calm(self) -> bool:
+        was_busy, self.rounds = self.is_busy, self.rounds + 1
+        return not was_busy
+
+    def final(self, winner: Combination) -> tuple[Search, list[Tried]]:
+        search = Search(measure=self.measure, used=lambda: self.blocks / 150, was_calm=self.was_calm)
+        return search, search.final(winner)
+
+
+class TestBesideOthers:
+    one = Combination.of({"fused_optimizer": True})
+
+    @pytest.mark.parametrize("seed", range(10))
+    def test_calm_rounds_alone_tell(self, seed: int) -> None:
+        search, (default, fused) = Beside({"fused_optimizer": 1.2}, busy=7, seed=seed).final(self.one)
+        found = fused.against(default)
+        assert found is not None
+        assert found.verdict == "gain"
+        assert found.ratio == pytest.approx(1.2, abs=0.05)
+        assert not search.is_disturbed
+        assert len(fused.samples) < len(fused.every)
+
+    @pytest.mark.parametrize("seed", range(10))
+    def test_what_calm_rounds_leave_open_is_told_by_all_and_so_not_certain(self, seed: int) -> None:
+        search, (default, fused) = Beside({"fused_optimizer": 3.0}, busy=10, seed=seed).final(self.one)
+        assert search.is_disturbed
+        assert fused.samples == fused.every
+        assert fused.against(default) is not None
+
+    def test_that_nothing_gains_is_certain_by_calm_rounds_too(self) -> None:
+        search, (default, fused) = Beside({}, busy=5, noise=0.002).final(self.one)
+        found = fused.against(default)
+        assert found is not None
+        assert found.verdict == "no gain"
+        assert not search.is_disturbed
+
+    def test_gains_are_found_about_as_often_as_alone(self) -> None:
+        """Of noise in disturbed rounds nothing is left, and nothing is made up where nothing gains."""
+        found = [Beside({"fused_optimizer": 1.15}, busy=6, seed=seed, noise=0.05).final(self.one) for seed in range(50)]
+        gains = [fused.against(default) for _, (default, fused) in found]
+        assert sum(one is not None and one.verdict == "gain" for one in gains) >= 40
+        none = [Beside({}, busy=6, seed=seed, noise=0.05).final(self.one) for seed in range(50)]
+        made_up = [fused.against(default) for search, (default, fused) in none if not search.is_disturbed]
+        assert sum(one is not None and one.verdict == "gain" for one in made_up) <= 1
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_stages_go_by_calm_rounds_too(self, seed: int) -> None:
+        program = Beside({"amp_dtype": 1.5, "fused_optimizer": 1.2}, busy=5, seed=seed)
+        search = Search(measure=program.measure, used=lambda: program.blocks / 400, was_calm=program.was_calm)
+        candidates = {name: ALL[name] for name in ("amp_dtype", "fused_optimizer")}
+        assert search.best(candidates).values == candidates
+
+
+class TestNeededSteps:
+    def test_more_settings_need_more(self) -> None:
+        needed = [needed_steps({name: ALL[name] for name in list(ALL)[-count:]}) for count in range(1, len(ALL) + 1)]
+        assert needed == sorted(needed)
+        assert 50 <= needed[0] < needed[-1] <= STEPS

@@ -11,7 +11,9 @@ from gputune.live.advice import Advice
 from gputune.live.orders import Recorded
 from gputune.progress import READING, Progress
 from gputune.search.combination import Combination
-from gputune.trials.checking import GuardRuns
+from gputune.trials import checking
+from gputune.trials.checking import GuardRuns, Timed, confirm
+from gputune.trials.failure import How, RunFailed
 from gputune.trials.progress import CONFIRMING, GUARDING, MEASURING, TuneProgress
 from gputune.trials.start import Start
 
@@ -44,6 +46,25 @@ def test_steps_that_were_not_compared_are_said(unchecked: tuple[str, ...]) -> No
     found = Made(replace(FP32[0], unchecked=unchecked)).of(HALF, ADVICE)
     said = "loss within FP32's own spread"
     assert found.reason == (f"{said}; the optimizer's step was not compared (Lion)" if unchecked else said)
+
+
+@pytest.mark.parametrize("how", ["late", "never stepped"])
+def test_where_the_time_is_over_nothing_is_known_of_the_loss(how: How) -> None:
+    class Late(Made):
+        def _recorded(self, advice: Any, shift: int, **more: Any) -> Recorded:
+            raise RunFailed(how=how)
+
+    guard = Late(FP32[0]).of(HALF, ADVICE)
+    assert (guard.verdict, guard.reason) == ("unknown", "the time for the tune was over before")
+
+
+def test_where_the_time_is_over_nothing_is_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(*_: Any) -> Timed:
+        raise RunFailed(how="late")
+
+    monkeypatch.setattr(checking, "timed", late)
+    start: Any = None
+    assert confirm(start, ADVICE, TuneProgress(tell=lambda _: None), 1000) is None
 
 
 @pytest.mark.parametrize(("is_guarded", "confirming"), [(True, (3, 3)), (False, (2, 2))])

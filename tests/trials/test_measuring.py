@@ -25,9 +25,9 @@ from gputune.live.orders import (
 from gputune.progress import Progress
 from gputune.search.combination import DEFAULT, Combination
 from gputune.trials import measuring
-from gputune.trials.failure import Attempts, RunFailed
-from gputune.trials.measuring import SearchResult, Wanted
+from gputune.trials.failure import Attempts, How, RunFailed
 from gputune.trials.progress import TuneProgress
+from gputune.trials.search_result import SearchResult, Wanted
 from gputune.trials.start import Start
 
 SECONDS = 0.01
@@ -77,10 +77,12 @@ class Program:
     def finish(self) -> None: ...
 
 
-def measured(program: Program, monkeypatch: pytest.MonkeyPatch, said: list[Progress] | None = None) -> SearchResult:
+def measured(
+    program: Program, monkeypatch: pytest.MonkeyPatch, said: list[Progress] | None = None, steps: int | None = 300
+) -> SearchResult:
     monkeypatch.setattr(measuring, "RunningCommand", program)
     start: Any = Start(command=["python"], environ={}, folder=Path(), log=None)  # type: ignore[arg-type]
-    wanted = Wanted(candidates=CANDIDATES, facts=facts_of(), steps=300)
+    wanted = Wanted(candidates=CANDIDATES, facts=facts_of(), steps=steps)
     return measuring.measure(
         start, wanted, host=Host(), told=TuneProgress(tell=(said if said is not None else []).append)
     )
@@ -130,6 +132,66 @@ def test_what_ends_it_without_a_trace_is_blamed(monkeypatch: pytest.MonkeyPatch)
 def test_a_program_that_always_ends_gives_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RunFailed, match="too few to tell"):
         measured(Program(ends=lambda order: True), monkeypatch)
+
+
+class Ending(Program):
+    """It has so many steps in each start; `trains` of them or of calls without gradients."""
+
+    def __init__(self, steps: int, *, trains: bool = True, may_train: bool = False) -> None:
+        super().__init__("cpu")
+        self.steps, self.found, self.may_train = steps, replace(FOUND, trains=trains), may_train
+        self.made = 0
+
+    def __call__(self, *inputs: Any) -> Self:
+        self.made = 0
+        self.known = inputs[0].trains
+        return super().__call__()
+
+    def first(self, answer: type[Found]) -> Found:
+        return replace(self.found, trains=True) if self.known else self.found
+
+    def ask(self, seconds: float, order: Order[Any]) -> Any:
+        steps = order.steps + order.settle if isinstance(order, TimeBlock) else 0
+        self.made += steps
+        if self.made > self.steps:
+            raise RunFailed(how="over", steps=self.steps, may_train=self.may_train)
+        return super().ask(seconds, order)
+
+
+@pytest.mark.parametrize(("trains", "what"), [(True, "training steps"), (False, "calls without gradients")])
+def test_a_program_that_is_too_short_is_told_at_its_first_end(
+    trains: bool, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = Ending(30, trains=trains)
+    with pytest.raises(RunFailed, match=rf"it made 30 {what}, and some \d+0 are needed") as failed:
+        measured(program, monkeypatch)
+    assert failed.value.how == "short"
+    assert program.starts == 1
+
+
+def test_the_needed_steps_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RunFailed) as failed:
+        measured(Ending(30), monkeypatch)
+    needed = int(str(failed.value).split()[-3])
+    program = Ending(needed)
+    found = measured(program, monkeypatch, steps=None)
+    assert found.arms
+    assert program.made <= needed
+
+
+def test_what_may_train_after_its_evaluation_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Ending(30, trains=False, may_train=True)
+    with pytest.raises(RunFailed, match="it made 30 training steps"):
+        measured(program, monkeypatch)
+    assert program.starts == 2
+
+
+@pytest.mark.parametrize("how", ["late", "stopped"])
+def test_no_start_follows_where_none_would_help(how: How, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Program(ends=lambda order: "fused_optimizer" in getattr(order, "values", {}), failure=RunFailed(how=how))
+    with pytest.raises(RunFailed) as failed:
+        measured(program, monkeypatch)
+    assert (failed.value.how, program.starts) == (how, 1)
 
 
 FAILURE = RunFailed(how="raised", detail="RuntimeError: no")

@@ -7,7 +7,7 @@ import pytest
 
 from gputune.live.orders import Raised
 from gputune.resources.messages import encode
-from gputune.trials.command import Rank
+from gputune.trials.rank import Rank
 
 RAISED = Raised(text="RuntimeError", out_of_memory=False)
 

@@ -12,8 +12,8 @@ from gputune.live.models import ModelKey
 from gputune.profile import Guard
 from gputune.search.choice import Tried
 from gputune.search.combination import DEFAULT, Combination
-from gputune.trials.measuring import SearchResult
 from gputune.trials.result import ranking, tuned
+from gputune.trials.search_result import SearchResult
 
 TF32 = {"matmul_precision": "tf32"}
 BOTH = {**TF32, "fused_optimizer": True}
@@ -27,10 +27,10 @@ def arm(rates: Sequence[float], peak: int | None = None, **values: Any) -> Tried
     return made
 
 
-def measured(*arms: Tried) -> SearchResult:
+def measured(*arms: Tried, disturbed: str = "") -> SearchResult:
     return SearchResult(
         hello=HELLO, found=FOUND, arms=list(arms), tried=list(arms), left={}, failed={}, seconds=5.0,
-        conditions={},
+        conditions={}, disturbed=disturbed,
     )  # fmt: skip
 
 
@@ -76,6 +76,22 @@ class TestTuned:
         models = tuple(ModelKey(class_name=name, digest="0" * 16, layers=layers) for name in "AB")
         found = result_of(replace(measured(PLAIN), found=replace(FOUND, models=models)))
         assert [one.layers for one in found.program.models] == [layers if kept else {}] * 2
+
+    def test_what_was_told_beside_others_is_provisional_unless_it_is_far_apart(self) -> None:
+        others = "others used up to 1.5 of 2 CPUs"
+        found = result_of(measured(PLAIN, arm([15.0] * 12, **TF32), disturbed=others))
+        choice = found.program.settings["matmul_precision"]
+        assert (choice.value, choice.provisional, choice.interval, found.disturbed) == (
+            "tf32",
+            True,
+            (1.5, 1.5),
+            others,
+        )
+        assert choice.reason.startswith("probably ")
+        assert choice.reason.endswith(others)
+        far = result_of(measured(PLAIN, arm([30.0] * 12, **TF32), disturbed=others))
+        assert not far.program.settings["matmul_precision"].provisional
+        assert far.disturbed == ""
 
     def test_nothing_gains(self) -> None:
         found = result_of(measured(PLAIN, arm([10.1] * 12, **TF32)))

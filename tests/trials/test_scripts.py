@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import chdir, contextmanager
@@ -24,12 +25,12 @@ from gputune.host import Host
 from gputune.host.kept import readable
 from gputune.live.advice import Advice
 from gputune.search.combination import Combination
-from gputune.trials import measuring
 from gputune.trials.checking import GuardRuns, timed
 from gputune.trials.failure import RunFailed
-from gputune.trials.measuring import SearchResult, Wanted, measure
+from gputune.trials.measuring import measure
 from gputune.trials.progress import TuneProgress
 from gputune.trials.result import ranking
+from gputune.trials.search_result import SearchResult, Wanted
 from gputune.trials.start import Start
 
 pytestmark = pytest.mark.slow
@@ -65,7 +66,7 @@ class Folder:
     def start(self, *command: str, seconds: float = 60) -> Iterator[Start]:
         with self.log.open("wb") as log, chdir(self.path):
             yield Start(
-                command=command, environ=self.environ(), folder=self.private, log=log, start_seconds=seconds,
+                command=command, environ=self.environ(), folder=self.private, log=log, until=time.monotonic() + seconds,
             )  # fmt: skip
 
     def measured(
@@ -80,11 +81,16 @@ class Folder:
                 told=TOLD,
             )  # type: ignore[arg-type]
 
-    def failure(self, *command: str, seconds: float = 60) -> str:
+    def failure(self, *command: str, seconds: float = 60, **candidates: object) -> str:
         with pytest.raises(RunFailed) as failed:
-            self.measured(*command, seconds=seconds)
+            self.measured(*command, seconds=seconds, steps=None, **candidates)
         assert "\n" not in str(failed.value)
         return str(failed.value)
+
+    def started(self) -> int | None:
+        """The process of the script, once it runs."""
+        mine = (one for one in self.processes() if psutil.Process(one).cmdline()[1:2] != ["-I"])
+        return next((one for one in mine if str(SCRIPTS) in " ".join(psutil.Process(one).cmdline())), None)
 
     def processes(self) -> list[int]:
         """The processes that were started here and still run."""
@@ -115,7 +121,7 @@ def script(name: str) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("name", "says", "seconds"),
     [
-        ("ends_early", "it ended after 0 measured steps, too few to tell (exit code 0)", 60),
+        ("ends_early", "it made 5 training steps, and some 120 are needed", 60),
         ("ends_at_once", f"{EARLY} (exit code 1)", 60),
         ("reads_stdin", f"{EARLY} (exit code 1)", 60),
         ("never_steps", NEVER, 8),
@@ -151,7 +157,7 @@ def test_the_guard_compares_whole_runs(folder: Folder) -> None:
 
 def test_whole_starts_are_timed(folder: Folder) -> None:
     with folder.start(*script("plain")) as start:
-        found = timed(start, None)
+        found = timed(start, None, 10_000)
     assert found.step > 0
 
 
@@ -185,6 +191,62 @@ def test_what_evaluates_although_it_has_an_optimizer_is_measured_once_its_end_ha
     found = folder.measured(*script("evaluates_only"))
     assert found.found.trains is False
     assert folder.log.read_bytes() == b""
+
+
+INFERENCE: dict[str, object] = {"inference_mode": True}
+FEW = r"it made {} calls without gradients, and some 1\d0 are needed"
+
+
+def test_a_loop_over_a_list_that_is_too_short_is_a_line(folder: Folder) -> None:
+    said = folder.failure(*script("evaluates_a_list"), **INFERENCE)
+    assert re.fullmatch(FEW.format(40), said), said
+
+
+@pytest.mark.parametrize("words", [[], ["waits"], ["twice"]])
+def test_where_the_data_of_an_evaluation_end_it_ends_and_nothing_behind_its_loop_runs(
+    folder: Folder, words: list[str]
+) -> None:
+    """With workers in place of its own, too, and where another loader would follow."""
+    said = folder.failure(*script("evaluates_a_loader"), *words, dataloader_workers=2, **INFERENCE)
+    assert re.fullmatch(FEW.format(60), said), said
+    assert list(folder.path.iterdir()) == []
+
+
+def test_an_evaluation_that_is_long_enough_is_measured_before_its_data_end(folder: Folder) -> None:
+    """Which is known only once they have ended."""
+    found = folder.measured(*script("evaluates_a_loader"), "long", steps=None, **INFERENCE)
+    assert (found.length, found.found.trains) == (300, False)
+    assert min(len(arm.samples) for arm in found.arms) >= 8
+    assert list(folder.path.iterdir()) == []
+
+
+def test_what_evaluates_a_loader_before_it_trains_is_measured_as_it_trains(folder: Folder) -> None:
+    found = folder.measured(*script("evaluates_a_loader"), "trains", steps=None, **INFERENCE)
+    assert found.found.trains is True
+    assert list(folder.path.iterdir()) == []
+
+
+def test_epochs_of_a_training_follow_one_another(folder: Folder) -> None:
+    found = folder.measured(*script("loads"), "short", steps=120, dataloader_workers=2)
+    assert found.found.trains is True
+    assert found.length is None
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("name", ["never_steps", "plain"])
+def test_what_is_stopped_is_named_within_seconds(folder: Folder, name: str) -> None:
+    def stop() -> None:
+        until(folder.started, 30)
+        time.sleep(1 if name == "never_steps" else 4)
+        psutil.Process(folder.started()).suspend()
+
+    thread = threading.Thread(target=stop)
+    begun = time.monotonic()
+    thread.start()
+    said = folder.failure(*script(name))
+    thread.join()
+    assert re.fullmatch(r"it was stopped by a signal: process \d+ \(python.*\)", said), said
+    assert time.monotonic() - begun < 30
 
 
 LOADED: dict[str, object] = {"dataloader_workers": 1}
@@ -253,12 +315,12 @@ def test_ranks_of_torchrun_keep_in_step(folder: Folder, ranks: int) -> None:
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("how", "says", "ranks"),
-    [("SIGKILL", r"rank [0-3] ended after \d+ measured steps, .*", 2), ("SIGSTOP", "rank 1 took no step for 4 s", 4)],
+    [
+        ("SIGKILL", r"rank [0-3] ended after \d+ measured steps, .*", 2),
+        ("SIGSTOP", r"rank 1 was stopped by a signal: process \d+ .*", 4),
+    ],
 )
-def test_a_rank_that_is_killed_or_stopped_is_a_line(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch, how: str, says: str, ranks: int
-) -> None:
-    monkeypatch.setattr(measuring, "BLOCK_SECONDS", 4.0)
+def test_a_rank_that_is_killed_or_stopped_is_a_line(folder: Folder, how: str, says: str, ranks: int) -> None:
     said = folder.failure(*torchrun(ranks, how))
     assert re.fullmatch(says, said), said
 

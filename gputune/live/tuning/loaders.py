@@ -26,15 +26,23 @@ from ..orders import LoaderDescribed
 class Loaders:
     """Every DataLoader of this process, from `start` on. Only the thread that trains is followed."""
 
-    def __init__(self) -> None:
+    def __init__(self, ended: Callable[[], None] = lambda: None) -> None:
+        """`ended` is called at the end of each epoch, before the program knows of it."""
+        self._ended = ended
         self.seconds = 0.0
         """How long the thread that trains was in the loaders' `__next__`, since this was last set to zero."""
         self._arguments = Arguments()
         self._loader_of: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self._asked: weakref.WeakSet[Any] = weakref.WeakSet()
+        """The loaders that were asked for an iterator."""
+        self._taken: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        """By iterator of the program's, how many batches of its epoch it has got, whoever made them."""
         self._latest: Callable[[], Any] = lambda: None
         self._batch_bytes = 0
-        self._dataset: Any = None
-        """The dataset whose loaders may be replaced by others."""
+        self._replaceable: tuple[type, int] | None = None
+        """The class of a dataset, and the batches of an epoch, of the loaders whose batches others may make. A program
+        may make its dataset anew for each epoch.
+        """
         self._workers: int | None = None
         self._others: dict[int, Other] = {}
 
@@ -46,12 +54,32 @@ class Loaders:
                 return original(iterator)
             begun = time.perf_counter()
             try:
-                return self._batch(iterator, original)
+                batch = self._batch(iterator, original)
+            except StopIteration:
+                self._taken.pop(iterator, None)
+                self._ended()
+                raise
+            else:
+                self._taken[iterator] = self._taken.get(iterator, 0) + 1
+                return batch
             finally:
                 self.seconds += time.perf_counter() - begun
 
         self._arguments.follow()
-        patches.loader_iterators(self._loader_of.__setitem__, following)
+        patches.loader_iterators(self._began, following)
+
+    @property
+    def may_train(self) -> bool:
+        """Whether there is a loader that shuffles, as for a training, and was not asked yet."""
+        from torch.utils.data import RandomSampler
+
+        waiting = [loader for loader in self._arguments.loaders if loader not in self._asked]
+        return any(isinstance(getattr(loader, "sampler", None), RandomSampler) for loader in waiting)
+
+    def go_on(self) -> None:
+        """Have all workers run, since the program's exit waits for them."""
+        for other in self._others.values():
+            other.signal(signal.SIGCONT)
 
     def described(self) -> LoaderDescribed:
         """The loader that was asked last. If there is no obstacle, its batches may be made by others from then on."""
@@ -59,14 +87,13 @@ class Loaders:
         if loader is None:
             return LoaderDescribed(obstacle="")
         left = obstacle(loader, self._arguments.names(loader), Loading(choices={}))
-        self._dataset = None if left else loader.dataset
         batches = None
         with suppress(Exception):  # an IterableDataset may have no length
             batches = len(loader)
-        return LoaderDescribed(
-            batches=batches, batch_bytes=self._batch_bytes, dataset=dataset_class(loader.dataset),
-            obstacle=left.why if left else None,
-        )  # fmt: skip
+        why = left.why if left else None if batches else "its epochs have no length"
+        self._replaceable = None if why else _kind(loader)
+        name = dataset_class(loader.dataset)
+        return LoaderDescribed(batches=batches, batch_bytes=self._batch_bytes, dataset=name, obstacle=why)
 
     def switch(self, workers: int | None) -> None:
         """Have so many workers make the batches; None for the loader as the program made it."""
@@ -74,12 +101,20 @@ class Loaders:
             other.signal(signal.SIGCONT if number == workers else signal.SIGSTOP)
         self._workers = workers
 
+    def _began(self, iterator: Any, loader: Any) -> None:
+        self._loader_of[iterator] = loader
+        self._asked.add(loader)
+
     def _batch(self, iterator: Any, following: Callable[[Any], Any]) -> Any:
+        """Raises StopIteration at the end of the program's epoch, which has as many batches as ever."""
         loader = self._loader_of.get(iterator)
-        if self._workers is not None and loader is not None and loader.dataset is self._dataset:
-            if self._workers not in self._others:
-                self._others[self._workers] = Other(loader, self._workers, following)
-            return self._others[self._workers].take()
+        if loader is not None and self._replaceable is not None and _kind(loader) == self._replaceable:
+            if self._taken.get(iterator, 0) >= len(loader):
+                raise StopIteration
+            if self._workers is not None:
+                if self._workers not in self._others:
+                    self._others[self._workers] = Other(loader, self._workers, following)
+                return self._others[self._workers].take()
         batch = following(iterator)
         if loader is not None and loader is not self._latest():
             self._latest = weakref.ref(loader)
@@ -87,8 +122,17 @@ class Loaders:
         return batch
 
 
+def _kind(loader: Any) -> tuple[type, int] | None:
+    try:
+        return type(loader.dataset), len(loader)
+    except Exception:  # whatever a dataset or sampler of the program's raises
+        return None
+
+
 class Other:
-    """The batches of a loader, epoch after epoch, made by another number of workers."""
+    """The batches of a loader, made by another number of workers: they begin again as often as an epoch of the
+    program's, in which these workers were not asked from the start, needs them to.
+    """
 
     def __init__(self, loader: Any, workers: int, following: Callable[[Any], Any]) -> None:
         self._loader = copy.copy(loader)

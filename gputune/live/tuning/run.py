@@ -3,6 +3,7 @@
 Whatever goes wrong in here ends the process, since nothing that it would measure afterwards is worth anything.
 """
 
+import atexit
 import importlib
 import logging
 import multiprocessing
@@ -18,7 +19,7 @@ from ...resources.messages import decode, encode
 from ..advice import entry
 from ..faults import is_out_of_memory
 from ..iterations import Iterations
-from ..orders import AnyOrder, Assignment, Done, End, Hello, Message, OnlyCalls, Raised, Trains
+from ..orders import AnyOrder, Assignment, Done, End, Hello, Message, OnlyCalls, Over, Raised, Trains
 from .loaders import Loaders
 
 
@@ -100,7 +101,7 @@ class Run:
     def __init__(self, assignment: Assignment, device: str) -> None:
         self.assignment = assignment
         self.device = device
-        self.loaders = Loaders()
+        self.loaders = Loaders(self._data_ended)
         self.iterations = Iterations(self._ended, self._suspected, self._mistaken, trains=assignment.trains)
         self._channel: Channel | None = None
         self._work: Iterator[int] = iter(())
@@ -112,6 +113,7 @@ class Run:
         module = importlib.import_module(f".{WORK[self.assignment.role]}", __package__)
         self._work = module.work(self)
         self._left = next(self._work)
+        atexit.register(self._exiting)
 
     def send(self, message: Message) -> None:
         """Raises Lost."""
@@ -149,6 +151,22 @@ class Run:
         with suppress(Lost):
             self.send(Trains())
         end()
+
+    def _data_ended(self) -> None:
+        """In a measuring run of an inference-only program nothing behind the loop runs. A training has more epochs."""
+        if self.assignment.role == "measure" and self.iterations.are_calls:
+            try:
+                self.send(Over(steps=self.iterations.made, at_data_end=True, may_train=self.loaders.may_train))
+                self.receive()  # the order to end
+            except Lost:
+                pass
+            end()
+
+    def _exiting(self) -> None:
+        if self._channel is not None and self._channel.pid == os.getpid():
+            self.loaders.go_on()
+            with suppress(Lost):
+                self.send(Over(steps=self.iterations.made))
 
     def _ended(self) -> None:
         self._left -= 1

@@ -33,7 +33,9 @@ def loaders(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loaders]:
     kind: Any = data.dataloader._BaseDataLoaderIter
     for holder, name in ((data.DataLoader, "__init__"), (kind, "__init__"), (kind, "__next__")):
         monkeypatch.setattr(holder, name, getattr(holder, name))
-    made = Loaders()
+    ends: list[None] = []
+    made = Loaders(lambda: ends.append(None))
+    made.ends = ends  # type: ignore[attr-defined]
     made.start()
     yield made
     for other in made._others.values():
@@ -64,15 +66,40 @@ def test_why_others_are_not_tried(loaders: Loaders) -> None:
 
 
 @pytest.mark.slow
-def test_others_make_the_batches_epoch_after_epoch(loaders: Loaders) -> None:
+def test_an_epoch_has_as_many_batches_as_ever_whoever_makes_them(loaders: Loaders) -> None:
     loader = data.DataLoader(Numbers(), batch_size=2)
     own = iter(loader)
     assert first_of(next(own)) == 0
     loaders.described()
     loaders.switch(2)
-    assert [first_of(next(own)) for _ in range(6)] == [0, 2, 4, 6, 0, 2]
+    assert [first_of(batch) for batch in own] == [0, 2, 4]
+    assert [first_of(batch) for batch in loader] == [6, 0, 2, 4]
+    again = iter(loader)
+    assert first_of(next(again)) == 6
     loaders.switch(None)
-    assert [first_of(batch) for batch in own] == [2, 4, 6]
+    assert [first_of(batch) for batch in again] == [0, 2, 4]
+    assert [first_of(batch) for batch in loader] == [0, 2, 4, 6]
+    assert len(loaders.ends) == 4  # type: ignore[attr-defined]
+
+
+def test_a_loader_whose_epochs_have_no_length_is_left(loaders: Loaders) -> None:
+    class Endless:
+        def __iter__(self) -> Iterator[list[int]]:
+            return iter([[0, 1], [2, 3]])
+
+    loader = data.DataLoader(Numbers(), batch_sampler=Endless())  # type: ignore[arg-type]
+    next(iter(loader))
+    assert loaders.described().obstacle == "its epochs have no length"
+
+
+def test_a_loader_that_shuffles_and_was_not_asked_is_for_a_training_to_come(loaders: Loaders) -> None:
+    for _ in data.DataLoader(Numbers()):
+        pass
+    assert not loaders.may_train
+    training = data.DataLoader(Numbers(), shuffle=True)
+    assert loaders.may_train
+    next(iter(training))
+    assert not loaders.may_train
 
 
 @pytest.mark.slow
@@ -92,6 +119,17 @@ def test_workers_that_are_not_asked_stand_still(loaders: Loaders) -> None:
     loaders.switch(2)
     next(own)
     assert all(one.status() != psutil.STATUS_STOPPED for one in workers)
+
+
+@pytest.mark.slow
+def test_a_dataset_that_is_made_anew_is_the_same(loaders: Loaders) -> None:
+    own = iter(data.DataLoader(Numbers(), batch_size=2))
+    next(own)
+    loaders.described()
+    loaders.switch(2)
+    first, second = (list(data.DataLoader(Numbers(), batch_size=2)) for _ in range(2))
+    assert len(first) == len(second) == 4
+    assert len(loaders._others) == 1
 
 
 def test_other_datasets_are_left_alone(loaders: Loaders) -> None:

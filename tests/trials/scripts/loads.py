@@ -1,4 +1,6 @@
-"""Its samples are waited for. With an argument its DataLoader has a number of workers of its own."""
+"""Its samples are waited for. With a number its DataLoader has so many workers of its own; with `short` an epoch has 8
+batches.
+"""
 
 import sys
 import time
@@ -10,7 +12,7 @@ from training import parts
 
 class Slow(Dataset):
     def __len__(self):
-        return 4096
+        return 64 if "short" in sys.argv else 4096
 
     def __getitem__(self, number):
         time.sleep(0.004)
@@ -18,7 +20,7 @@ class Slow(Dataset):
 
 
 network, optimizer = parts()
-own = {"num_workers": int(sys.argv[1])} if len(sys.argv) > 1 else {}
+own = {"num_workers": int(sys.argv[1])} if sys.argv[1:2] and sys.argv[1].isdigit() else {}
 while True:
     for x, y in DataLoader(Slow(), batch_size=8, shuffle=True, **own):
         optimizer.zero_grad()
