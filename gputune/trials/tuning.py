@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import IO
 
 from gputune import checks, facts
@@ -9,7 +10,6 @@ from gputune.errors import MeasureError
 from gputune.facts import Facts
 from gputune.facts.busy import is_busy
 from gputune.host import Host
-from gputune.host.kept import temporary_folder
 from gputune.knobs import Numerics
 from gputune.knobs.dataloader_workers import WORKERS
 from gputune.live.advice import Advice, Loading, TunedProgram
@@ -35,6 +35,8 @@ GUARD_STEPS = 100
 class TuneRequest:
     command: Sequence[str]
     environ: Mapping[str, str]
+    folder: Path
+    """A private folder, which takes what the program writes."""
     profile: Profile | None = None
     """Narrows what is tried."""
     only: tuple[str, ...] = ()
@@ -46,7 +48,9 @@ class TuneRequest:
     guard_steps: int | None = GUARD_STEPS
     """The steps of each run of the guard; None for no guard."""
     allow_writes: bool = False
-    """Whether checkpoints and trackers are left alone."""
+    """Whether the program writes what it always writes, and trackers record."""
+    above_copies: bool = False
+    """As `Start.above_copies`."""
 
 
 UNGUARDED = Guard(verdict="off", steps=0)
@@ -64,14 +68,16 @@ def tune(request: TuneRequest, log: IO[bytes], *, host: Host, progress: Callable
     told = TuneProgress(tell=progress, is_guarded=bool(request.guard_steps))
     told.reading()
     machine = facts.read(host, variables=checks.variables())
-    with temporary_folder() as folder:
-        words, writes = request.command, request.allow_writes
-        start = Start(command=words, environ=request.environ, folder=folder, log=log, allow_writes=writes)
-        try:
-            return _Tune(request, start, machine, told).run(host)
-        except RunFailed as failure:
-            remedy = REMEDIES.get(failure.how, f"its output is in {log.name}")
-            raise MeasureError(f"{' '.join(words)}: {failure}", remedy) from None
+    free = [size for size in (machine.memory.free_bytes, machine.memory.limit_free_bytes) if size is not None]
+    start = Start(
+        command=request.command, environ=request.environ, folder=request.folder, log=log,
+        allow_writes=request.allow_writes, above_copies=request.above_copies, free_bytes=min(free, default=None),
+    )  # fmt: skip
+    try:
+        return _Tune(request, start, machine, told).run(host)
+    except RunFailed as failure:
+        remedy = REMEDIES.get(failure.how, f"its output is in {log.name}")
+        raise MeasureError(f"{' '.join(request.command)}: {failure}", remedy) from None
 
 
 class _Tune:
