@@ -128,8 +128,9 @@ def plan(
     read-only, at the end: what is mounted again takes after the mount that it lies on.
 
     Without root (in a namespace of users) no overlay can lie above a folder in which something is mounted: its folders
-    are covered one by one, and what lies directly in it is read-only. Nor can a folder of another owner's be copied: of
-    the folders `used`, and those above, each that can be written to gets an overlay of its own.
+    are covered one by one, and what lies directly in it is read-only. Nor can a folder of another owner's be copied,
+    and so nothing below it: on the way to each path of `used` the first folder that can be written to then gets an
+    overlay of its own.
     """
     kept = [*unchanged, *DEVICES]
     points = {one.point for one in seen}
@@ -165,17 +166,20 @@ def _split(folder: str, points: set[str], kept: Sequence[str], disk: Disk) -> li
 
 
 def _of_others(steps: Sequence[Step], kept: Sequence[str], disk: Disk, used: Iterable[str]) -> list[Step]:
-    covered = [step.point for step in steps if step.kind == "overlay"]
-    above = {"/".join(parts[:n]) for path in used for parts in [path.split("/")] for n in range(2, len(parts) + 1)}
-    return [
-        Step("overlay", path)
-        for path in sorted(above)
-        if any(is_below(path, folder) for folder in covered)
-        and not any(is_within(path, folder) for folder in kept)
-        and disk.is_folder(path)
-        and disk.is_writable(path)
-        and not disk.is_own(path)
-    ]
+    covered = {step.point for step in steps if step.kind == "overlay"}
+    found: dict[str, Step] = {}
+    for path in used:
+        folder, is_copied = "", True
+        for part in path.split("/")[1:]:
+            folder = f"{folder}/{part}"
+            if folder in covered or not any(is_below(folder, one) for one in covered):
+                continue
+            if any(is_within(folder, one) for one in kept) or not disk.is_folder(folder):
+                break
+            is_copied = is_copied and disk.is_own(folder)
+            if not is_copied and disk.is_writable(folder):
+                found[folder], is_copied = Step("overlay", folder), True
+    return list(found.values())
 
 
 def cover(order: Order, words: Sequence[str]) -> None:
@@ -191,7 +195,7 @@ def cover(order: Order, words: Sequence[str]) -> None:
     covered = [step.point for step in steps if step.kind == "overlay"]
     if bare := [path for path in needed if not any(is_within(path, folder) for folder in covered)]:
         raise OSError(f"there can be no copy of {bare[0]}")
-    _mount_all(order, steps, [*unchanged, *_sockets(covered)])
+    _mount_all(order, steps, unchanged, _sockets(covered))
     os.chdir(here)
     for path in needed:
         _try(path)
@@ -199,25 +203,38 @@ def cover(order: Order, words: Sequence[str]) -> None:
         file.write(os.readlink("/proc/self/ns/mnt"))
 
 
-def _mount_all(order: Order, steps: Sequence[Step], again: Sequence[str]) -> None:
-    """Do what was planned, and mount `again` what then is below an overlay."""
-    below = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in {*again, *(step.point for step in steps)}}
+def _mount_all(order: Order, steps: Sequence[Step], unchanged: Sequence[str], sockets: Sequence[str]) -> None:
+    """Do what was planned, and mount again what then is below an overlay."""
+    below = {path: _opened(path) for path in {*unchanged, *(step.point for step in steps)}}
+    for path in sockets:
+        with suppress(OSError):  # its program may remove it meanwhile
+            below[path] = _opened(path)
     uppers = _Uppers(order)
-    for number, (kind, point) in enumerate(steps):
-        source = f"/proc/self/fd/{below[point]}"
-        if kind == "bind":
-            mount(source, point, _MS_BIND)
-        elif kind == "overlay" and uppers.overlay(source, point, str(number)):
-            continue
-        elif point != "/":
-            mount(point, point, _MS_BIND | _MS_REC)
-            _make_read_only(point)
-    for path in again:
+    for number, step in enumerate(steps):
+        if step.point != "/":
+            _take(step, f"/proc/self/fd/{below[step.point]}", uppers, str(number))
+    for path in unchanged:
         mount(f"/proc/self/fd/{below[path]}", path, _MS_BIND | _MS_REC)
+    for path in below.keys() & set(sockets):
+        with suppress(OSError):
+            mount(f"/proc/self/fd/{below[path]}", path, _MS_BIND)
     if Step("read-only", "/") in steps:
         _make_read_only("/")
     for descriptor in [*below.values(), *uppers.descriptors]:
         os.close(descriptor)
+
+
+def _take(step: Step, source: str, uppers: "_Uppers", name: str) -> None:
+    kind, point = step
+    if kind == "bind":
+        mount(source, point, _MS_BIND)
+    elif kind == "read-only" or not uppers.overlay(source, point, name):
+        mount(point, point, _MS_BIND | _MS_REC)
+        _make_read_only(point)
+
+
+def _opened(path: str) -> int:
+    return os.open(path, os.O_PATH | os.O_CLOEXEC)
 
 
 def _paths(words: Iterable[str], here: str) -> list[str]:

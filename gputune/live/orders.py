@@ -30,6 +30,8 @@ class Assignment:
     namespace: str = ""
     """A file with the name of the mount namespace whose processes run above copies of the user's folders, so that
     nothing of theirs is redirected; empty if there is none."""
+    unchanged: tuple[str, ...] = ()
+    """Folders that are written to all the same: caches, and the temporary folder."""
     written: str = ""
     """A file that takes the names of what is written to the user's folders."""
     shift: int | None = None

@@ -23,7 +23,7 @@ from gputune.runtime.launch import starts_ranks
 from gputune.strict_types import convert
 from gputune.trials.failure import How, RunFailed
 from gputune.trials.start import SCRATCH, TEMPORARY, Start, kill_shells, spawn
-from gputune.trials.user_files import COPIES, NAMESPACE, WRITTEN
+from gputune.trials.user_files import COPIES, NAMESPACE, WRITTEN, caches
 
 LAUNCHER_SECONDS = 10.0
 """How long a launcher may take to notice that its ranks have ended."""
@@ -105,6 +105,7 @@ class RunningCommand:
             socket=str(path),
             scratch="" if start.allow_writes else str(self._scratch),
             namespace=str(start.folder / NAMESPACE) if start.above_copies else "",
+            unchanged=tuple(caches(start.environ)),
             written=str(start.folder / WRITTEN),
             shift=shift,
             trains=start.trains,

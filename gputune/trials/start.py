@@ -1,6 +1,5 @@
 """How the user's command is started, below a keeper, and where its output goes."""
 
-import getpass
 import os
 import subprocess
 import tempfile
@@ -18,7 +17,7 @@ from gputune.live import orders, payload
 from gputune.live.scratch._trackers import variables
 from gputune.profile import places
 from gputune.runtime.environment import python_path
-from gputune.trials.user_files import words_above_copies
+from gputune.trials.user_files import compiled_code, words_above_copies
 
 START_SECONDS = 600.0
 """Within this time a program is to take its first step: it may prepare its data before."""
@@ -48,8 +47,7 @@ def spawn(start: Start, text: str, assignment: orders.Assignment) -> tuple[subpr
     folder, environ = start.folder / TEMPORARY, dict(start.environ)
     folder.mkdir(exist_ok=True)
     with suppress(OSError, KeyError):  # inductor's compiled code stays, and the temporary folder is deleted
-        compiled = f"{tempfile.gettempdir()}/torchinductor_{getpass.getuser()}"
-        Path(environ.setdefault("TORCHINDUCTOR_CACHE_DIR", compiled)).mkdir(parents=True, exist_ok=True)
+        Path(environ.setdefault("TORCHINDUCTOR_CACHE_DIR", compiled_code())).mkdir(parents=True, exist_ok=True)
     environ |= {"TMPDIR": str(folder), payload.VARIABLE: text, payload.TUNE: assignment.text}
     environ["PYTHONPATH"] = python_path(environ.get("PYTHONPATH", ""))
     if not start.allow_writes:

@@ -2,9 +2,12 @@
 permits that.
 """
 
+import getpass
 import json
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from gputune.host import keeper, overlay
@@ -29,16 +32,27 @@ _BELOW_HOME = (".cache", ".triton", ".nv")
 _MPS = "/tmp/nvidia-mps"
 
 
+def compiled_code() -> str:
+    """The folder that torch keeps compiled code in unless a variable names one. Raises OSError or KeyError."""
+    return f"{tempfile.gettempdir()}/torchinductor_{getpass.getuser()}"
+
+
+def caches(environ: Mapping[str, str]) -> list[str]:
+    """The folders of this user that a program may write to, existing or not."""
+    named = [environ.get(name, "") for name in CACHES] + [f"{environ.get('HOME', '')}/{name}" for name in _BELOW_HOME]
+    with suppress(OSError, KeyError):
+        named.append(compiled_code())
+    return [path for path in (*named, _MPS) if Path(path).is_absolute()]
+
+
 def words_above_copies(
     folder: Path, environ: Mapping[str, str], memory_bytes: int | None, *, is_trial: bool = False
 ) -> list[str]:
     """The words before a command with which it runs above copies, in the private folder, of the user's folders."""
-    home = environ.get("HOME", "")
-    caches = [environ.get(name, "") for name in CACHES] + [f"{home}/{name}" for name in _BELOW_HOME]
     order = overlay.Order(
         folder=str(folder / COPIES),
         memory_bytes=int(MEMORY_SHARE * (memory_bytes or 0)),
-        unchanged=[str(folder), *(path for path in (*caches, _MPS) if Path(path).is_absolute())],
+        unchanged=[str(folder), *caches(environ)],
         mark=str(folder / NAMESPACE),
         is_trial=is_trial,
     )

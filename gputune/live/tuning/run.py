@@ -11,7 +11,6 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from types import TracebackType
 from typing import NoReturn
 
@@ -174,22 +173,11 @@ class Run:
         sys.excepthook = hook
 
 
-def _is_above_copies(mark: str) -> bool:
-    """Whether the namespace of this process is the one that a file names: a launcher may start processes elsewhere."""
-    with suppress(OSError):
-        return bool(mark) and Path(mark).read_text() == str(Path("/proc/self/ns/mnt").readlink())
-    return False
-
-
 def start(text: str) -> None:
     """Begin to obey. `text` is that of the assignment."""
     import torch
 
     assignment = Assignment.parse(text)
-    if assignment.scratch and not _is_above_copies(assignment.namespace):
-        from .. import scratch
-
-        scratch.redirect(assignment.scratch)
     if assignment.shift is not None:
         from .seeds import shift
 
