@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
     from gputune.profile import Profile
     from gputune.trials.result import TuneResult
     from gputune.trials.tuning import TuneRequest
+
+NAMED = 5
+"""The most files that are named at the end: more fill the terminal."""
 
 CONTEXT = {"allow_interspersed_args": False}
 """Words after the options belong to the command."""
@@ -90,6 +96,7 @@ def tune(
     """
     from gputune.cli._output import check_writable
     from gputune.host import Host
+    from gputune.host.kept import temporary_folder
     from gputune.host.stderr import show
     from gputune.profile import load
     from gputune.report.programs import answer, json_text, print_program, untold
@@ -106,15 +113,16 @@ def tune(
     if output.exists():
         load(output)  # raises for what is no profile, which would be lost
     host = Host()
-    request = TuneRequest(
-        command=words, environ=inherited(), profile=_narrowing(profile, host),
-        only=_choices.listed(only, "--only", "setting", names()), steps=steps, level=cast(Numerics, numerics),
-        guard_steps=None if no_guard else guard_steps, allow_writes=allow_writes,
-        minutes=minutes, wait_minutes=wait,
-    )  # fmt: skip
-    _begin(request)
-    with kept_log(host.environ, words) as log, shown() as progress:
-        result = run(request, log, host=host, progress=progress)
+    with temporary_folder() as folder, _what_it_wrote(folder):
+        request = TuneRequest(
+            command=words, environ=inherited(), folder=folder, profile=_narrowing(profile, host),
+            only=_choices.listed(only, "--only", "setting", names()), steps=steps, level=cast(Numerics, numerics),
+            guard_steps=None if no_guard else guard_steps, allow_writes=allow_writes,
+            minutes=minutes, wait_minutes=wait,
+        )  # fmt: skip
+        request = replace(request, above_copies=_begin(request))
+        with kept_log(host.environ, words) as log, shown() as progress:
+            result = run(request, log, host=host, progress=progress)
     is_told = result.gain is not None or not result.disturbed
     if is_told:
         _write(result, output, host)
@@ -150,16 +158,41 @@ def _narrowing(named: str | None, host: Host) -> Profile | None:
     return located(local_fingerprint(host), host.environ) if named == AUTO else load(named)
 
 
-def _begin(request: TuneRequest) -> None:
+def _begin(request: TuneRequest) -> bool:
+    """Say what happens to what the command writes. Whether it runs above copies of the user's folders."""
     from gputune.host.stderr import say
     from gputune.runtime.hook_file import not_reached
+    from gputune.trials.user_files import why_no_copies
 
     if why := not_reached(request.command):
         raise UsageError(f"{request.command[0]}: {why}", "name a command whose Python can be reached")
-    writes = "it writes what it always writes" if request.allow_writes else (
-        "checkpoints go to a scratch folder and trackers are off, but what else it writes, it writes"
-    )  # fmt: skip
+    why = "" if request.allow_writes else why_no_copies(request.folder, request.command, request.environ)
+    if request.allow_writes:
+        writes = "it writes what it always writes"
+    elif why:
+        writes = (
+            "what Python code writes goes to a scratch folder, but what other programs write that it starts, they "
+            f"write (it cannot run above copies of your folders here: {why})"
+        )
+    else:
+        writes = "it runs above copies of your folders: what it writes is thrown away, but for caches"
     say(f"starting {request.command[0]} some ten times; {writes}")
+    return not (why or request.allow_writes)
+
+
+@contextmanager
+def _what_it_wrote(folder: Path) -> Iterator[None]:
+    """Name at the end what the command has written to the user's folders."""
+    from gputune.host.stderr import say
+    from gputune.trials.user_files import WRITTEN
+
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            paths = list(dict.fromkeys((folder / WRITTEN).read_text(errors="surrogateescape").splitlines()))
+            more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
+            say(f"it has written to your folders: {', '.join(paths[:NAMED])}{more}")
 
 
 def _write(result: TuneResult, output: Path, host: Host) -> None:

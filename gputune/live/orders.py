@@ -26,7 +26,14 @@ class Assignment:
     socket: str
     """The path of the Unix socket on which gputune listens."""
     scratch: str = ""
-    """The folder that checkpoints are written to instead of the user's; empty to let them be written."""
+    """The folder that takes what is written, instead of the user's; empty to let it be written."""
+    namespace: str = ""
+    """A file with the name of the mount namespace whose processes run above copies of the user's folders, so that
+    nothing of theirs is redirected; empty if there is none."""
+    unchanged: tuple[str, ...] = ()
+    """Folders that are written to all the same: caches, and the temporary folder."""
+    written: str = ""
+    """A file that takes the names of what is written to the user's folders."""
     shift: int | None = None
     """By how much random seeds are shifted; None to leave them alone."""
     trains: bool | None = None

@@ -14,8 +14,13 @@ NAME = "_gputune"
 
 def hook() -> ModuleType:
     """The module that applies settings in this process: the one already loaded, else the one beside this file."""
+    return own("live.hook")
+
+
+def own(name: str) -> ModuleType:
+    """A module of gputune's, by its name in there."""
     if NAME not in sys.modules:
         parent = ModuleType(NAME)
         parent.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
         sys.modules[NAME] = parent
-    return importlib.import_module(NAME + ".live.hook")
+    return importlib.import_module(f"{NAME}.{name}")

@@ -6,13 +6,13 @@ Rank 0's answers count. All ranks get the same order at the same step, so that t
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 import time
 from collections.abc import Iterable
 from contextlib import suppress
 
+from gputune.host import keeper
 from gputune.host.kept import readable
 from gputune.live.advice import Advice
 from gputune.live.orders import (
@@ -35,6 +35,7 @@ from gputune.runtime.launch import starts_ranks
 from gputune.trials.failure import How, RunFailed
 from gputune.trials.rank import Rank
 from gputune.trials.start import SCRATCH, TEMPORARY, Start, kill_shells, spawn
+from gputune.trials.user_files import COPIES, NAMESPACE, WRITTEN, caches
 
 LAUNCHER_SECONDS = 10.0
 """How long a launcher may take to notice that its ranks have ended."""
@@ -72,6 +73,9 @@ class RunningCommand:
             role=role,
             socket=str(path),
             scratch="" if start.allow_writes else str(self._scratch),
+            namespace=str(start.folder / NAMESPACE) if start.above_copies else "",
+            unchanged=tuple(caches(start.environ)),
+            written=str(start.folder / WRITTEN),
             shift=shift,
             trains=start.trains,
             other_numbers=other_numbers,
@@ -92,8 +96,8 @@ class RunningCommand:
         self._listener.close()
         for rank in self._ranks:
             rank.connection.close()
-        for name in (SCRATCH, TEMPORARY):
-            shutil.rmtree(self._start.folder / name, ignore_errors=True)
+        for name in (SCRATCH, TEMPORARY, COPIES):
+            keeper.remove(str(self._start.folder / name))
 
     @property
     def hello(self) -> Hello:

@@ -1,6 +1,5 @@
 """How the user's command is started, below a keeper, and where its output goes."""
 
-import getpass
 import os
 import subprocess
 import tempfile
@@ -19,6 +18,7 @@ from gputune.live import orders, payload
 from gputune.live.scratch._trackers import variables
 from gputune.profile import places
 from gputune.runtime.environment import python_path
+from gputune.trials.user_files import compiled_code, words_above_copies
 
 SCRATCH, TEMPORARY = "scratch", "tmp"
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "fish", "busybox")
@@ -32,6 +32,10 @@ class Start:
     """A private folder, for the socket and for checkpoints."""
     log: IO[bytes]
     allow_writes: bool = False
+    above_copies: bool = False
+    """Whether it runs above copies of the user's folders. Otherwise what Python writes goes to a scratch folder."""
+    free_bytes: int | None = None
+    """The free memory, for copies that no disk can take."""
     trains: bool | None = None
     """Whether the program takes an optimizer's steps; None as long as nobody knows."""
     until: float = inf
@@ -43,16 +47,17 @@ def spawn(start: Start, text: str, assignment: orders.Assignment) -> tuple[subpr
     folder, environ = start.folder / TEMPORARY, dict(start.environ)
     folder.mkdir(exist_ok=True)
     with suppress(OSError, KeyError):  # inductor's compiled code stays, and the temporary folder is deleted
-        environ.setdefault("TORCHINDUCTOR_CACHE_DIR", f"{tempfile.gettempdir()}/torchinductor_{getpass.getuser()}")
+        Path(environ.setdefault("TORCHINDUCTOR_CACHE_DIR", compiled_code())).mkdir(parents=True, exist_ok=True)
     environ |= {"TMPDIR": str(folder), payload.VARIABLE: text, payload.TUNE: assignment.text}
     environ["PYTHONPATH"] = python_path(environ.get("PYTHONPATH", ""))
     if not start.allow_writes:
         environ |= variables(str(start.folder / SCRATCH))
+    above = words_above_copies(start.folder, environ, start.free_bytes) if start.above_copies else []
     reader, writer = pipe()
     try:
         with signals_held():
             keeper = subprocess.Popen(
-                [*keeper_words(reader), *start.command],
+                [*keeper_words(reader), *above, *start.command],
                 stdin=subprocess.DEVNULL,
                 stdout=start.log,
                 stderr=start.log,

@@ -12,7 +12,6 @@ from gputune.errors import MeasureError
 from gputune.facts import Facts
 from gputune.facts.gap import Gap
 from gputune.host import Host
-from gputune.host.kept import temporary_folder
 from gputune.host.stderr import say
 from gputune.knobs import Numerics
 from gputune.knobs.dataloader_workers import WORKERS
@@ -44,6 +43,8 @@ ABOUT_TO_END = 3
 class TuneRequest:
     command: Sequence[str]
     environ: Mapping[str, str]
+    folder: Path
+    """A private folder, which takes what the program writes."""
     profile: Profile | None = None
     """Narrows what is tried."""
     only: tuple[str, ...] = ()
@@ -55,11 +56,13 @@ class TuneRequest:
     guard_steps: int | None = GUARD_STEPS
     """The steps of each run of the guard; None for no guard."""
     allow_writes: bool = False
-    """Whether checkpoints and trackers are left alone."""
+    """Whether the program writes what it always writes, and trackers record."""
     minutes: float = MINUTES
     """How long the tune may take in all, once a calm machine has been waited for."""
     wait_minutes: float = 0.0
     """How long a calm machine is waited for."""
+    above_copies: bool = False
+    """As `Start.above_copies`."""
 
 
 UNGUARDED = Guard(verdict="off", steps=0)
@@ -87,15 +90,17 @@ def tune(request: TuneRequest, log: IO[bytes], *, host: Host, progress: Callable
     device = device_of(machine, "auto")
     _look(machine, CalmWatch(host, machine.cpu, on_gpu=device.startswith("cuda")), request.wait_minutes, told)
     until = time.monotonic() + 60 * request.minutes
-    with temporary_folder() as folder:
-        words, writes = request.command, request.allow_writes
-        start = Start(command=words, environ=request.environ, folder=folder, log=log, allow_writes=writes, until=until)
-        try:
-            return _Tune(request, start, machine, told, device).run(host)
-        except RunFailed as failure:
-            remedy = READS_STDIN if _read_stdin(Path(log.name)) else REMEDIES.get(failure.how, "")
-            remedy = remedy or f"its output is in {log.name}"
-            raise MeasureError(f"{' '.join(words)}: {failure}", remedy) from None
+    free = [size for size in (machine.memory.free_bytes, machine.memory.limit_free_bytes) if size is not None]
+    start = Start(
+        command=request.command, environ=request.environ, folder=request.folder, log=log, until=until,
+        allow_writes=request.allow_writes, above_copies=request.above_copies, free_bytes=min(free, default=None),
+    )  # fmt: skip
+    try:
+        return _Tune(request, start, machine, told, device).run(host)
+    except RunFailed as failure:
+        remedy = READS_STDIN if _read_stdin(Path(log.name)) else REMEDIES.get(failure.how, "")
+        remedy = remedy or f"its output is in {log.name}"
+        raise MeasureError(f"{' '.join(request.command)}: {failure}", remedy) from None
 
 
 def _read_stdin(log: Path) -> bool:

@@ -1,30 +1,80 @@
-"""Keeps a user's checkpoints as they are while a program is being tuned: what is saved goes to a scratch folder.
+"""Keeps the user's files as they are while a program is being tuned, where it does not run above copies of them.
 
-Each file is about one library. It has `PATHS`, by module that it changes, and may have `redirect(module, places)`. Both
-take effect right after the module was imported, so that a program's own `from ... import ...` gets what was changed.
-What a program writes by itself, with `open`, it writes.
+What Python writes goes to a scratch folder (`files`), and so does what some libraries write in C: each has a file, with
+`PATHS`, by module that it changes, and perhaps `redirect(module, view)`. Both take effect right after the module was
+imported, so that a program's own `from ... import ...` gets what was changed.
 """
 
+from collections.abc import Iterable
 from functools import partial
+from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 from ... import plugins
 from .. import imports
-from ._rerouting import Places, reroute
+from ..orders import Assignment
+from ._rerouting import reroute
+
+PUSHES = "hub_pushes"
+"""What goes to a server: no copy of the user's folders keeps it away."""
+FILES = "files"
 
 
-def redirect(folder: str) -> None:
-    """From now on in this process, write checkpoints below `folder`. What cannot be redirected is named on stderr."""
-    places = Places(folder)
-    for name in plugins.names(__name__):
+class _Places(Protocol):
+    def read(self, path: Any) -> Any: ...
+    def written(self, path: Any, *, keeps: bool = False) -> Any: ...
+
+
+def begin(text: str) -> None:
+    """Keep this process off the user's files, as the assignment `text` says. Before the program's first line."""
+    assignment = Assignment.parse(text)
+    if assignment.scratch and _is_above_copies(assignment.namespace):
+        _install([PUSHES], _Untouched())
+        return
+    from ._outside import Outside
+
+    outside = Outside(assignment.written, [str(Path(assignment.written).parent), *assignment.unchanged])
+    if assignment.scratch:
+        redirect(assignment.scratch, outside.unnamed)
+    else:
+        _install([name for name in plugins.names(__name__) if name not in (FILES, PUSHES)], outside)
+    outside.follow()
+
+
+def redirect(folder: str, unchanged: Iterable[str] = ()) -> None:
+    """From now on, have what this process writes go below `folder`, but for what lies in folders of `unchanged`."""
+    from ._view import View
+
+    _install(plugins.names(__name__), View(folder, unchanged))
+
+
+def _is_above_copies(mark: str) -> bool:
+    """Whether the namespace of this process is the one that a file names: a launcher may start processes elsewhere."""
+    try:
+        return bool(mark) and Path(mark).read_text() == str(Path("/proc/self/ns/mnt").readlink())
+    except OSError:
+        return False
+
+
+def _install(names: Iterable[str], places: _Places) -> None:
+    for name in names:
         one: Any = plugins.load(__name__, name)
         for module in one.PATHS:
-            imports.after(module, partial(_redirect, one, places), f"checkpoints of {module} are not redirected")
+            imports.after(module, partial(_redirect, one, places), f"files of {module} are not redirected")
 
 
-def _redirect(one: Any, places: Places, module: ModuleType) -> None:
+def _redirect(one: Any, places: Any, module: ModuleType) -> None:
+    how = {"written": places.written, "changed": partial(places.written, keeps=True), "read": places.read}
     for function, parameter, place in one.PATHS.get(module.__name__, ()):
-        reroute(module, function, parameter, getattr(places, place))
+        reroute(module, function, parameter, how[place])
     if hasattr(one, "redirect"):
         one.redirect(module, places)
+
+
+class _Untouched:
+    def read(self, path: Any) -> Any:
+        return path
+
+    def written(self, path: Any, *, keeps: bool = False) -> Any:
+        return path

@@ -1,4 +1,4 @@
-"""Files of safetensors: all of its ways to save go through `serialize_file`, and those to load through `safe_open`."""
+"""Files of safetensors, which reads and writes in Rust, and always by these two functions."""
 
 from ._rerouting import Paths
 

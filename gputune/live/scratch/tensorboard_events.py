@@ -1,4 +1,4 @@
-"""TensorBoard has no variable that turns it off, so its events go to the scratch folder."""
+"""TensorBoard's events, which TensorFlow writes in C if it is there."""
 
 from ._rerouting import Paths
 

@@ -1,4 +1,4 @@
-"""torch.save, and what torch.jit and torch.export save; loading finds again what was saved in this run."""
+"""torch.save, and what torch.jit and torch.export save, which write in C where they are given a path."""
 
 from ._rerouting import Paths
 

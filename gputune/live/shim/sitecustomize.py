@@ -77,14 +77,27 @@ def _apply():
         _say("this is Python %d.%d, and gputune needs 3.11 or newer" % sys.version_info[:2])
         return
     try:
-        import importlib.util
-
-        spec = importlib.util.spec_from_file_location("_gputune_private", _PRIVATE)
-        private = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(private)
-        private.hook().run(os.environ["GPUTUNE_APPLY"])
+        _private().hook().run(os.environ["GPUTUNE_APPLY"])
     except Exception as error:
         _say("%s: %s" % (type(error).__name__, error))
+
+
+def _private():
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("_gputune_private", _PRIVATE)
+    private = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(private)
+    return private
+
+
+def _begin():
+    """A program that is being tuned must not write where it should not, from its first line on: else it ends."""
+    try:
+        _private().own("live.scratch").begin(os.environ["GPUTUNE_TUNE"])
+    except Exception as error:
+        _say("%s: %s" % (type(error).__name__, error))
+        os._exit(1)
 
 
 def _say(fault):
@@ -104,6 +117,8 @@ def _install():
     if sys.version_info >= (3, 4) and _wanted():
         if not any(getattr(finder, "gputune", False) for finder in sys.meta_path):
             sys.meta_path.insert(0, _TorchFinder())
+            if os.environ.get("GPUTUNE_TUNE"):
+                _begin()
 
 
 def _is_here(entry):

@@ -196,10 +196,6 @@ def start(text: str) -> None:
     import torch
 
     assignment = Assignment.parse(text)
-    if assignment.scratch:
-        from .. import scratch
-
-        scratch.redirect(assignment.scratch)
     if assignment.shift is not None:
         from .seeds import shift
 

@@ -76,7 +76,7 @@ class Users:
 
     def saved(self) -> set[str]:
         """The files of the scratch folder, by the names that they have in the user's."""
-        below = self.scratch / str(self.folder).lstrip("/")
+        below = self.scratch / "copies" / str(self.folder).lstrip("/")
         return {str(path.relative_to(below)) for path in below.rglob("*") if path.is_file()}
 
 

@@ -1,0 +1,387 @@
+"""Runs a command above copies of the user's folders: `python overlay.py ORDER CMD...`, of the standard library alone.
+
+The command gets a mount namespace of its own, in which an overlay lies above every folder that could be written to. It
+finds all files where they are. What it writes, renames or removes goes to a folder of gputune's, and is seen by its own
+processes alone. A folder that no overlay can lie above is read-only. What is mounted at or below /dev, /proc and /sys
+stays as it is, as does /run, and so do the folders that ORDER names.
+
+ORDER is an `Order` as JSON.
+"""
+
+import json
+import math
+import os
+import re
+import signal
+import stat
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Literal, NamedTuple
+
+FAILED = 125
+"""The exit code where the folders cannot be covered; the reason is a line on stderr."""
+DEVICES = ("/dev", "/proc", "/sys")
+"""Folders of the kernel's. What is mounted there stays as it is."""
+RUN = "/run"
+"""The folder of running services, in memory. Disks may be mounted below."""
+KERNEL = (
+    "autofs", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "devtmpfs", "efivarfs",
+    "fusectl", "hugetlbfs", "mqueue", "nsfs", "proc", "pstore", "rpc_pipefs", "securityfs", "sysfs", "tracefs",
+)  # fmt: skip
+"""File systems that hold no files of a user's."""
+_CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
+_MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
+_KEPT_FLAGS = os.ST_NOSUID | os.ST_NODEV | os.ST_NOEXEC | os.ST_NOATIME | os.ST_NODIRATIME | os.ST_RELATIME
+"""What a mount must keep when it becomes read-only: statvfs and mount have the same numbers for these, but the last."""
+_MS_RELATIME = 1 << 21
+
+
+class Order(NamedTuple):  # a dataclass would take 10 ms to import
+    folder: str
+    """Takes what is written. It must be within `unchanged`, and may be below a folder that is covered."""
+    memory_bytes: int
+    """The most that is written to memory instead, where no overlay can write to the file system of `folder`."""
+    unchanged: Sequence[str]
+    """Folders that stay as they are, where they are there: what is written there is written."""
+    mark: str
+    """A file that gets the name of the namespace: a process whose namespace it is runs above the copies."""
+    is_trial: bool = False
+    """Whether the command is not started, and the exit code alone tells whether it could be."""
+
+
+class Mount(NamedTuple):
+    number: int
+    parent: int
+    point: str
+    kind: str
+    is_writable: bool
+
+
+class Step(NamedTuple):
+    kind: Literal["overlay", "bind", "read-only"]
+    """What is done to the folder: `bind` mounts it again, as an overlay above would hide it."""
+    point: str
+
+
+def mounts(text: str) -> list[Mount]:
+    """The mounts that /proc/self/mountinfo names, and that no other mount hides, the outer ones first."""
+    found = [_mount(line) for line in text.splitlines()]
+    by_number = {one.number: one for one in found}
+
+    def is_reached(one: Mount) -> bool:
+        if any(o.parent == one.parent and one is not o and is_below(one.point, o.point) for o in found):
+            return False
+        parent = by_number.get(one.parent)
+        return parent is None or parent is one or is_reached(parent)
+
+    covered = {(one.parent, one.point) for one in found}
+    seen = [one for one in found if (one.number, one.point) not in covered and is_reached(one)]
+    return sorted(seen, key=lambda one: one.point.count("/") if one.point != "/" else 0)
+
+
+def _mount(line: str) -> Mount:
+    fields, _, rest = line.partition(" - ")
+    number, parent, _, _, point, options, *_ = fields.split(" ")
+    kind, _, whole = rest.split(" ", 2)
+    plain = re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), point)
+    is_writable = "rw" in options.split(",") and "ro" not in whole.split(" ")[-1].split(",")
+    return Mount(int(number), int(parent), plain, kind, is_writable)
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Whether a path lies in a folder, at any depth, and is not the folder itself."""
+    return path != folder and path.startswith(folder if folder == "/" else f"{folder}/")
+
+
+def is_within(path: str, folder: str) -> bool:
+    return path == folder or is_below(path, folder)
+
+
+class Disk:
+    """What the plan asks of the file system."""
+
+    def folders(self, path: str) -> list[str]:
+        """The folders in a folder, without links; none where it cannot be read."""
+        with suppress(OSError):
+            return sorted(entry.path for entry in os.scandir(path) if entry.is_dir(follow_symlinks=False))
+        return []
+
+    def is_folder(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def is_open(self, path: str) -> bool:
+        """Whether something below the folder can be reached."""
+        return os.access(path, os.X_OK)
+
+    def is_writable(self, path: str) -> bool:
+        return os.access(path, os.W_OK)
+
+    def is_own(self, path: str) -> bool:
+        return os.stat(path).st_uid == os.geteuid()
+
+
+def plan(
+    seen: Sequence[Mount], disk: Disk, unchanged: Iterable[str], *, is_root: bool, used: Iterable[str] = ()
+) -> list[Step]:
+    """What to do so that no folder can be written to, the outer folders first. What lies directly in the root folder is
+    read-only, at the end: what is mounted again takes after the mount that it lies on.
+
+    Without root (in a namespace of users) no overlay can lie above a folder in which something is mounted: its folders
+    are covered one by one, and what lies directly in it is read-only. Nor can a folder of another owner's be copied,
+    and so nothing below it: on the way to each path of `used` the first folder that can be written to then gets an
+    overlay of its own.
+    """
+    kept = [*unchanged, *DEVICES]
+    points = {one.point for one in seen}
+    steps: list[Step] = []
+    for mount in seen:
+        is_users = mount.is_writable and mount.kind not in KERNEL and disk.is_folder(mount.point)
+        is_temporary = is_within(mount.point, RUN) and mount.kind == "tmpfs"
+        if any(is_within(mount.point, folder) for folder in kept) or not is_users or is_temporary:
+            if is_root and any(step.kind == "overlay" and is_below(mount.point, step.point) for step in steps):
+                steps.append(Step("bind", mount.point))
+            continue
+        tops = [mount.point] if mount.point != "/" else [top for top in disk.folders("/") if top not in points]
+        for top in tops:
+            if top not in kept:
+                steps += [Step("overlay", top)] if is_root else _split(top, points, kept, disk)
+    if not is_root:
+        steps += _of_others(steps, kept, disk, used)
+    if any(mount.point == "/" and mount.is_writable for mount in seen) and disk.is_writable("/"):
+        steps.append(Step("read-only", "/"))
+    return sorted(steps, key=lambda step: step.point.count("/") if step.point != "/" else math.inf)
+
+
+def _split(folder: str, points: set[str], kept: Sequence[str], disk: Disk) -> list[Step]:
+    if not disk.is_open(folder) or folder in kept:
+        return []
+    if not any(is_below(point, folder) for point in points):
+        return [Step("overlay", folder)]
+    steps = [Step("read-only", folder)] if disk.is_writable(folder) else []
+    for below in disk.folders(folder):
+        if below not in points:
+            steps += _split(below, points, kept, disk)
+    return steps
+
+
+def _of_others(steps: Sequence[Step], kept: Sequence[str], disk: Disk, used: Iterable[str]) -> list[Step]:
+    covered = {step.point for step in steps if step.kind == "overlay"}
+    found: dict[str, Step] = {}
+    for path in used:
+        folder, is_copied = "", True
+        for part in path.split("/")[1:]:
+            folder = f"{folder}/{part}"
+            if folder in covered or not any(is_below(folder, one) for one in covered):
+                continue
+            if any(is_within(folder, one) for one in kept) or not disk.is_folder(folder):
+                break
+            is_copied = is_copied and disk.is_own(folder)
+            if not is_copied and disk.is_writable(folder):
+                found[folder], is_copied = Step("overlay", folder), True
+    return list(found.values())
+
+
+def cover(order: Order, words: Sequence[str]) -> None:
+    """Put this process into a namespace in which no folder of the user's is written to. Raises OSError."""
+    here, home = os.getcwd(), os.path.realpath(os.environ.get("HOME") or "/")
+    needed = [path for path in (here, home) if os.path.isdir(path) and os.access(path, os.W_OK)]
+    caches = {os.path.realpath(path) for path in order.unchanged if os.path.isdir(path)}
+    unchanged = [path for path in sorted(caches) if not any(is_within(own, path) for own in (here, home))]
+    is_root = _enter()
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+        seen = mounts(file.read())
+    steps = plan(seen, Disk(), unchanged, is_root=is_root, used=[here, home, "/var/tmp", *_paths(words, here)])
+    covered = [step.point for step in steps if step.kind == "overlay"]
+    if bare := [path for path in needed if not any(is_within(path, folder) for folder in covered)]:
+        raise OSError(f"there can be no copy of {bare[0]}")
+    _mount_all(order, steps, unchanged, _sockets(covered))
+    os.chdir(here)
+    for path in needed:
+        _try(path)
+    with open(order.mark, "w") as file:
+        file.write(os.readlink("/proc/self/ns/mnt"))
+
+
+def _mount_all(order: Order, steps: Sequence[Step], unchanged: Sequence[str], sockets: Sequence[str]) -> None:
+    """Do what was planned, and mount again what then is below an overlay."""
+    below = {path: _opened(path) for path in {*unchanged, *(step.point for step in steps)}}
+    for path in sockets:
+        with suppress(OSError):  # its program may remove it meanwhile
+            below[path] = _opened(path)
+    uppers = _Uppers(order)
+    for number, step in enumerate(steps):
+        if step.point != "/":
+            _take(step, f"/proc/self/fd/{below[step.point]}", uppers, str(number))
+    for path in unchanged:
+        mount(f"/proc/self/fd/{below[path]}", path, _MS_BIND | _MS_REC)
+    for path in below.keys() & set(sockets):
+        with suppress(OSError):
+            mount(f"/proc/self/fd/{below[path]}", path, _MS_BIND)
+    if Step("read-only", "/") in steps:
+        _make_read_only("/")
+    for descriptor in [*below.values(), *uppers.descriptors]:
+        os.close(descriptor)
+
+
+def _take(step: Step, source: str, uppers: "_Uppers", name: str) -> None:
+    kind, point = step
+    if kind == "bind":
+        mount(source, point, _MS_BIND)
+    elif kind == "read-only" or not uppers.overlay(source, point, name):
+        mount(point, point, _MS_BIND | _MS_REC)
+        _make_read_only(point)
+
+
+def _opened(path: str) -> int:
+    return os.open(path, os.O_PATH | os.O_CLOEXEC)
+
+
+def _paths(words: Iterable[str], here: str) -> list[str]:
+    """The paths among the words of a command, as of `--output=runs/1`."""
+    parts = [word.rpartition("=")[2] for word in words]
+    return [os.path.normpath(os.path.join(here, part)) for part in parts if "/" in part and "\0" not in part]
+
+
+def _enter() -> bool:
+    """Enter a mount namespace: root's, or else one of this user's own. Whether it is root's."""
+    uid, gid = os.geteuid(), os.getegid()
+    try:
+        _unshare(_CLONE_NEWNS)
+        is_root = True
+    except PermissionError:
+        try:
+            _unshare(_CLONE_NEWUSER | _CLONE_NEWNS)
+        except OSError:  # whose number says little: also "No space left on device"
+            raise OSError("it permits no namespace to this user") from None
+        is_root = False
+        for file, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+            with open(f"/proc/self/{file}", "w") as opened:
+                opened.write(text)
+    mount("none", "/", _MS_REC | _MS_PRIVATE)
+    return is_root
+
+
+def _sockets(folders: Sequence[str]) -> list[str]:
+    """The sockets of running programs below these folders: nobody could connect to one below an overlay."""
+    with suppress(OSError), open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as file:
+        found = {line.rstrip("\n").split(" ", 7)[-1] for line in file if "/" in line}
+        return [path for path in sorted(found) if any(is_below(path, one) for one in folders) and _is_socket(path)]
+    return []
+
+
+def _is_socket(path: str) -> bool:
+    with suppress(OSError):
+        return stat.S_ISSOCK(os.lstat(path).st_mode)
+    return False
+
+
+class _Uppers:
+    """The folders that overlays write to: those of an order, and last one in memory."""
+
+    def __init__(self, order: Order) -> None:
+        with open("/proc/self/uid_map") as file:
+            self._is_owner = file.read().split() == ["0", "0", str(2**32 - 1)]
+        """Whether this namespace owns the machine's file systems, so that overlays may keep trusted attributes."""
+        self._memory, self._bytes, self._has_memory = f"{order.folder}/memory", order.memory_bytes, False
+        self.descriptors: list[int] = []
+        os.mkdir(order.folder, 0o700)
+        with suppress(OSError):
+            self._open(f"{order.folder}/disk")
+
+    def _open(self, folder: str) -> None:
+        os.mkdir(folder, 0o700)
+        os.setxattr(folder, "trusted.overlay.gputune" if self._is_owner else "user.overlay.gputune", b"")
+        self.descriptors.append(os.open(folder, os.O_PATH | os.O_CLOEXEC))
+
+    def overlay(self, lower: str, point: str, name: str) -> bool:
+        """Lay an overlay above a folder; whether that could be done."""
+        if any(_is_done(self._overlay, f"/proc/self/fd/{one}/{name}", lower, point) for one in self.descriptors):
+            return True
+        if self._has_memory:
+            return False
+        self._has_memory = True
+        os.mkdir(self._memory, 0o700)
+        mount("tmpfs", self._memory, 0, "tmpfs", f"mode=700,size={self._bytes}")
+        with suppress(OSError):
+            self._open(f"{self._memory}/uppers")
+            return _is_done(self._overlay, f"/proc/self/fd/{self.descriptors[-1]}/{name}", lower, point)
+        return False
+
+    def _overlay(self, own: str, lower: str, point: str) -> None:
+        upper, work = f"{own}/upper", f"{own}/work"
+        for folder in (own, upper, work):
+            os.mkdir(folder, 0o700)
+        status = os.stat(lower)
+        mode = stat.S_IMODE(status.st_mode)
+        if self._is_owner:
+            os.chown(upper, status.st_uid, status.st_gid)
+        elif status.st_uid != os.geteuid():  # which it becomes here, and may do what it always may
+            able = (os.R_OK, stat.S_IRUSR), (os.W_OK, stat.S_IWUSR), (os.X_OK, stat.S_IXUSR)
+            mode = mode & ~stat.S_IRWXU | sum(bit for asked, bit in able if os.access(lower, asked))
+        os.chmod(upper, mode)
+        os.utime(upper, ns=(status.st_atime_ns, status.st_mtime_ns))
+        kind = "redirect_dir=on" if self._is_owner else "userxattr"
+        data = f"lowerdir={lower},upperdir={upper},workdir={work},index=off,metacopy=off,volatile,{kind}"
+        mount("overlay", point, 0, "overlay", data)
+
+
+def _is_done(action: Callable[..., None], *inputs: str) -> bool:
+    try:
+        action(*inputs)
+    except OSError:
+        return False
+    return True
+
+
+def _make_read_only(folder: str) -> None:
+    flags = os.statvfs(folder).f_flag
+    kept = flags & _KEPT_FLAGS & ~os.ST_RELATIME | (_MS_RELATIME if flags & os.ST_RELATIME else 0)
+    mount("none", folder, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | kept)
+
+
+def _try(folder: str) -> None:
+    """Raises OSError where the folder, which the user can write to, has become one where nothing can be written."""
+    path = f"{folder}/.gputune-{os.getpid()}"
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    os.unlink(path)
+
+
+def mount(source: str, point: str, flags: int, kind: str = "none", data: str = "") -> None:
+    """Mount as the system call of this name does. Raises OSError."""
+    import ctypes
+
+    words = (os.fsencode(source), os.fsencode(point), kind.encode(), ctypes.c_ulong(flags), os.fsencode(data))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mount(*words):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), point)
+
+
+def _unshare(flags: int) -> None:
+    import ctypes
+
+    if ctypes.CDLL(None, use_errno=True).unshare(flags):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def main(order: Order, words: Sequence[str]) -> int:
+    """Become the command, above copies of the user's folders; return an exit code where that cannot be."""
+    try:
+        cover(order, words)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"{where}{error.strerror or error}", file=sys.stderr, flush=True)
+        return FAILED
+    if order.is_trial:
+        return 0
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python itself ignores
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execvp(words[0], list(words))
+    except OSError as error:
+        print(f"gputune: {words[0]}: {error.strerror}", file=sys.stderr, flush=True)
+        return 127 if isinstance(error, FileNotFoundError) else 126
+
+
+if __name__ == "__main__":
+    os._exit(main(Order(**json.loads(sys.argv[1])), sys.argv[2:]))

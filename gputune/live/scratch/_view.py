@@ -1,0 +1,316 @@
+"""The user's files as a program sees them that must not change them: what it writes lies in a folder.
+
+A copy of /home/u/a.pt lies at FOLDER/copies/home/u/a.pt, and FOLDER/gone holds the names of what was removed. Both are
+read from the disk each time, so that all processes of a program see the same.
+"""
+
+import errno
+import os
+import posix
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+DEVICES = ("/dev", "/proc", "/sys")
+_MOST_LINKS = 40
+"""As many as the kernel follows."""
+_GONE = ".gone by gputune"
+"""The end of the names in the folder of what was removed."""
+
+
+class View:
+    """All paths that are returned can be given to the operating system. It is asked through `posix` alone: the
+    functions of `os` may be changed to ask this class. None that changes anything is called with the user's own path.
+    """
+
+    def __init__(self, folder: str, unchanged: Iterable[str] = ()) -> None:
+        """What lies in a folder of `unchanged` is used as it is."""
+        self._folder = os.path.realpath(folder)
+        self._copies, self._gone = f"{self._folder}/copies", f"{self._folder}/gone"
+        named = (*DEVICES, *unchanged)
+        self._unchanged = tuple({f"{one}/" for path in named for one in (path, os.path.realpath(path))})
+        self._is_used = False
+        self._plain: set[str] = set()
+        """Folders of the user's that are no links."""
+
+    # What a function of the operating system is to be called with.
+
+    def read(self, path: Any, *, dir_fd: int | None = None, follow: bool = True) -> Any:
+        """The place to read from: the copy if there is one, else the user's own."""
+        if not self._is_in_use():
+            return path
+        found = self._name(path, dir_fd, follow)
+        if found is None:
+            return path
+        where = self._where(found.name)
+        return path if where == found.name and not found.is_translated else where
+
+    def written(self, path: Any, *, dir_fd: int | None = None, follow: bool = True, keeps: bool = False) -> Any:
+        """The place to write a file; with `keeps` that of a file or folder to change, which holds what the user's does.
+        The folder that it lies in is there.
+        """
+        found = self._name(path, dir_fd, follow)
+        if found is None:
+            return path
+        where = self._where(found.name)
+        mode = _mode(where)
+        if mode and (where != found.name or not (stat.S_ISREG(mode) or keeps)):
+            return where  # what is no file, as a pipe or for an error
+        place = self._room(found.name)
+        if mode and keeps:
+            _make(place) if stat.S_ISDIR(mode) else _copy(where, place)
+        return place
+
+    def created(self, path: Any, *, dir_fd: int | None = None) -> Any:
+        """The place of what must not be there yet: what is there is returned, for the error."""
+        found = self._name(path, dir_fd, False)
+        if found is None:
+            return path
+        where = self._where(found.name)
+        return where if _mode(where) else self._room(found.name)
+
+    # What is more than one call.
+
+    def remove(self, path: Any, *, dir_fd: int | None = None) -> None:
+        found = self._name(path, dir_fd, False)
+        if found is None:
+            return posix.unlink(path, dir_fd=dir_fd)
+        where = self._where(found.name)
+        if not (mode := _mode(where)) or stat.S_ISDIR(mode):
+            raise _error(errno.EISDIR if mode else errno.ENOENT, path)
+        if where != found.name:
+            posix.unlink(where)
+        return self._leave(found.name)
+
+    def remove_folder(self, path: Any, *, dir_fd: int | None = None) -> None:
+        found = self._name(path, dir_fd, False)
+        if found is None:
+            return posix.rmdir(path, dir_fd=dir_fd)
+        where = self._where(found.name)
+        if not (mode := _mode(where)) or not stat.S_ISDIR(mode):
+            raise _error(errno.ENOTDIR if mode else errno.ENOENT, path)
+        if self._places(found.name):
+            raise _error(errno.ENOTEMPTY, path)
+        if where != found.name:
+            posix.rmdir(where)
+        return self._leave(found.name)
+
+    def move(self, old: Any, new: Any, *, src_dir_fd: int | None = None, dst_dir_fd: int | None = None) -> None:
+        source, target = self._name(old, src_dir_fd, False), self._name(new, dst_dir_fd, False)
+        if source is None and target is None:
+            return posix.replace(old, new, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+        # What has no name keeps its descriptor, which the system passes over where a path is absolute.
+        kind = _mode(self._where(source.name) if source else old)
+        if not kind:
+            raise _error(errno.ENOENT, old)
+        if source == target:
+            return None
+        place = new
+        if target:
+            try:
+                self._make_way(target.name, is_folder=stat.S_ISDIR(kind))
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, old, None, new) from None
+            place = self._room(target.name)
+        moved = self._copied(source.name) if source else old
+        posix.replace(moved, place, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+        if source:
+            self._leave(source.name)
+        if target and stat.S_ISDIR(kind):
+            self._leave(target.name)  # what the user has in a folder of this name is not in this one
+        return None
+
+    def places(self, path: Any) -> dict[str, str] | None:
+        """The places of what is in a folder, by name; None if all of it is where the system finds it."""
+        if not self._is_in_use():
+            return None
+        found = self._name(_path_of(path) if isinstance(path, int) else path, None, True)
+        if found is None or not stat.S_ISDIR(_mode(self._where(found.name))):
+            return None
+        has_own = any(_mode(f"{root}{found.name}") for root in (self._copies, self._gone))
+        return self._places(found.name) if has_own or self._is_gone(found.name) else None
+
+    def users(self, path: str) -> str:
+        """The user's name for a place."""
+        return path[len(self._copies) :] or "/" if f"{path}/".startswith(f"{self._copies}/") else path
+
+    # Names: absolute, without links, as the user has them.
+
+    def _name(self, path: Any, dir_fd: int | None, follow: bool) -> "_Name | None":
+        """None for what is not a path of a file, or lies where nothing is changed."""
+        if not isinstance(path, str | bytes | os.PathLike):
+            return None
+        text = os.fsdecode(path)
+        if not text or "\0" in text or re.match(r"[\w+.-]+://", text):
+            return None
+        if not text.startswith("/"):
+            text = f"{posix.getcwd() if dir_fd is None else _path_of(dir_fd)}/{text}"
+        users = self.users(text)
+        if f"{users}/".startswith(self._unchanged):
+            return None
+        name, through_copies = self._resolved(users, follow)
+        return None if f"{name}/".startswith(self._unchanged) else _Name(name, through_copies or users != text)
+
+    def _resolved(self, text: str, follow: bool) -> tuple[str, bool]:
+        """The name, and whether a link of the program's led there."""
+        left, name, links, through_copies = text.split("/")[::-1], "", 0, False
+        while left:
+            part = left.pop()
+            if part == "..":
+                name = name.rpartition("/")[0]
+            elif part not in {"", "."}:
+                inner = f"{name}/{part}"
+                target = self._link(inner) if left or follow else None
+                if target is None:
+                    name = inner
+                    continue
+                links += 1
+                if links > _MOST_LINKS:
+                    raise _error(errno.ELOOP, text)
+                through_copies = through_copies or self._where(inner) != inner
+                if target.startswith("/"):
+                    name, target = "", self.users(target)
+                left += target.split("/")[::-1]
+        return name or "/", through_copies
+
+    def _link(self, name: str) -> str | None:
+        if name in self._plain:
+            return None
+        where = self._where(name)
+        try:
+            return posix.readlink(where)
+        except OSError as error:
+            if error.errno == errno.EINVAL and where == name and stat.S_ISDIR(_mode(name)):
+                self._plain.add(name)
+            return None
+
+    def _where(self, name: str) -> str:
+        copy = f"{self._copies}{name}"
+        return copy if self._is_in_use() and (_mode(copy) or self._is_gone(name)) else name
+
+    def _is_in_use(self) -> bool:
+        self._is_used = self._is_used or bool(_mode(self._folder))
+        return self._is_used
+
+    # What is written below the folder.
+
+    def _room(self, name: str) -> str:
+        """The place of a copy, whose folder is there if the user's is, or another of the program's."""
+        folder = name.rpartition("/")[0]
+        if not _mode(f"{self._copies}{folder}") and stat.S_ISDIR(_mode(self._where(folder or "/"))):
+            _make(f"{self._copies}{folder}")
+        return f"{self._copies}{name}"
+
+    def _copied(self, name: str) -> str:
+        """The place of a copy, with all that is in it."""
+        where, place = self._where(name), self._room(name)
+        if stat.S_ISDIR(_mode(where)):
+            inner = self._places(name)
+            _make(place)
+            for one in inner:
+                self._copied(f"{name}/{one}")
+        elif where != place:
+            _copy(where, place)
+        return place
+
+    def _make_way(self, name: str, *, is_folder: bool) -> None:
+        """Let something be renamed to what is there. Raises OSError where it cannot be."""
+        there = _mode(self._where(name))
+        if there and stat.S_ISDIR(there) != is_folder:
+            raise _error(errno.ENOTDIR if is_folder else errno.EISDIR, name)
+        if there and is_folder:
+            self.remove_folder(name)
+
+    def _leave(self, name: str) -> None:
+        """Have the program find nothing of the user's there."""
+        self._plain.clear()
+        if _mode(name):
+            _make(f"{self._gone}{name.rpartition('/')[0]}")
+            posix.close(posix.open(f"{self._gone}{name}{_GONE}", os.O_WRONLY | os.O_CREAT, 0o600))
+
+    def _is_gone(self, name: str) -> bool:
+        if not _mode(self._gone):
+            return False
+        parts = name.split("/")
+        return any(_mode(f"{self._gone}{'/'.join(parts[:n])}{_GONE}") for n in range(2, len(parts) + 1))
+
+    def _places(self, name: str) -> dict[str, str]:
+        copies = f"{self._copies}{name}"
+        left = {one.removesuffix(_GONE) for one in _names(f"{self._gone}{name}") if one.endswith(_GONE)}
+        users = [] if self._is_gone(name) else [one for one in _names(name) if one not in left]
+        inner = name.rstrip("/")
+        return {one: f"{inner}/{one}" for one in users} | {one: f"{copies}/{one}" for one in _names(copies)}
+
+
+class _Name(NamedTuple):
+    name: str
+    is_translated: bool
+    """Whether the system does not find the user's own by the path that was given."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Name) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+def _error(number: int, path: Any) -> OSError:
+    return OSError(number, os.strerror(number), path)
+
+
+def _mode(path: Any, *, follow: bool = False) -> int:
+    """The type and mode of what is there; 0 if nothing is."""
+    try:
+        return posix.stat(path, follow_symlinks=follow).st_mode
+    except (OSError, ValueError):
+        return 0
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return posix.listdir(folder)
+    except OSError:
+        return []
+
+
+def _path_of(descriptor: int) -> str:
+    return posix.readlink(f"/proc/self/fd/{descriptor}")
+
+
+def _make(folder: str) -> None:
+    """Make a folder and those above it."""
+    parts = folder.split("/")
+    for number in range(2, len(parts) + 1):
+        try:
+            posix.mkdir("/".join(parts[:number]))
+        except FileExistsError:
+            continue
+        except OSError:  # as for one above that cannot be written to and is there
+            if not _mode("/".join(parts[:number])):
+                raise
+
+
+def _copy(source: str, place: str) -> None:
+    """Copy a file, or a link, with its mode and times. Others see the whole copy or none."""
+    found = posix.stat(source, follow_symlinks=False)
+    own = f"{place}.{os.getpid()}"
+    if stat.S_ISLNK(found.st_mode):
+        posix.symlink(posix.readlink(source), own)
+        return posix.replace(own, place)
+    reader = posix.open(source, os.O_RDONLY | os.O_CLOEXEC)
+    writer = posix.open(own, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        for _ in _sent(reader, writer):
+            pass
+        posix.chmod(own, stat.S_IMODE(found.st_mode))
+        posix.utime(own, ns=(found.st_atime_ns, found.st_mtime_ns))
+    finally:
+        posix.close(reader)
+        posix.close(writer)
+    return posix.replace(own, place)
+
+
+def _sent(reader: int, writer: int) -> Iterator[int]:
+    while count := posix.sendfile(writer, reader, None, 1 << 30):
+        yield count
