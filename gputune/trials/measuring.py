@@ -121,7 +121,7 @@ class _Session:
             raise RunFailed(how="short", detail=f"it made {steps} {what}, {why}")
         self._attempts.length = steps
         self._told.searching(f"it ended after {steps} {what}; starting again with a shorter search")
-        return start
+        return replace(start, trains=self._trains)
 
     def run(self, host: Host) -> SearchResult:
         self._told.searching(WAITING[self._start.trains])

@@ -63,14 +63,14 @@ class Folder:
         return environ(**here, PYTHONPATH=str(SCRIPTS), XDG_CACHE_HOME=str(self.path.parent / "cache"))
 
     @contextmanager
-    def start(self, *command: str, seconds: float = 60) -> Iterator[Start]:
+    def start(self, *command: str, seconds: float = 240) -> Iterator[Start]:
         with self.log.open("wb") as log, chdir(self.path):
             yield Start(
                 command=command, environ=self.environ(), folder=self.private, log=log, until=time.monotonic() + seconds,
             )  # fmt: skip
 
     def measured(
-        self, *command: str, seconds: float = 60, steps: int | None = 60, **candidates: object
+        self, *command: str, seconds: float = 240, steps: int | None = 60, **candidates: object
     ) -> SearchResult:
         with self.start(*command, seconds=seconds) as start:
             wanted = {**ONE, **candidates}
@@ -81,7 +81,7 @@ class Folder:
                 told=TOLD,
             )  # type: ignore[arg-type]
 
-    def failure(self, *command: str, seconds: float = 60, **candidates: object) -> str:
+    def failure(self, *command: str, seconds: float = 240, **candidates: object) -> str:
         with pytest.raises(RunFailed) as failed:
             self.measured(*command, seconds=seconds, steps=None, **candidates)
         assert "\n" not in str(failed.value)
@@ -232,6 +232,13 @@ def test_epochs_of_a_training_follow_one_another(folder: Folder) -> None:
     assert found.length is None
 
 
+def test_a_training_ends_though_workers_that_are_not_asked_stand_still(folder: Folder) -> None:
+    begun = time.monotonic()
+    said = folder.failure(*script("loads"), "short", "ends", dataloader_workers=4)
+    assert re.fullmatch(r"it made 64 training steps, and some \d+0 are needed", said), said
+    assert time.monotonic() - begun < 50
+
+
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["never_steps", "plain"])
 def test_what_is_stopped_is_named_within_seconds(folder: Folder, name: str) -> None:
@@ -338,6 +345,27 @@ def test_a_rank_that_ended_is_named_though_others_raise_because_of_it(
     monkeypatch.setattr("gputune.trials.command.readable", late)
     said = folder.failure(*torchrun(4, "SIGKILL"))
     assert re.fullmatch(r"rank [0-3] ended after \d+ measured steps, .*", said), said
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(
+    ("name", "options", "says"),
+    [
+        ("reads_stdin", (), "(exit code 1); it read its standard input, which is empty here: name a file"),
+        ("never_steps", ("--minutes", "0.1"), "were seen within 6 s; tune a command that trains"),
+        ("ends_early", (), "it made 5 training steps, and some "),
+    ],
+)
+def test_a_tune_that_comes_to_nothing_says_why_in_its_last_line(
+    folder: Folder, name: str, options: tuple[str, ...], says: str
+) -> None:
+    words = [sys.executable, "-P", "-m", "gputune", "tune", *options, "--", *script(name)]
+    done = subprocess.run(
+        words, cwd=folder.path, env=folder.environ(), capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 3
+    assert says in done.stderr.splitlines()[-1]
+    assert list(folder.path.iterdir()) == []
 
 
 @pytest.mark.sampled(2)
