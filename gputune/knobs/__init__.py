@@ -19,7 +19,8 @@ A knob's file has
 - for `code`, `USE`: the line in the script. If it can be turned on in a model of a running program:
   `obstacle(root, value)`, the reason why it is not turned on in this model, or None; `turn_on(root, value)`, which
   returns the value in force and may raise; `turn_off(root)`, after which the model is as it was before; `IN_CALLS`,
-  whether it may make the model's calls fail; and `INSTEAD`, other values that are turned on for some;
+  whether it may make the model's calls fail; then `FAULTS`, a pattern of what torch says as it fails, and of the
+  attributes of tensors that a program's asserts may find changed; and `INSTEAD`, other values that are turned on for some;
 - if the search tries it on a program's own steps: `STAGE`, when; `CANDIDATE`, the value that is tried beside torch's
   default; `AFTER`, the settings that it is tried on top of, as far as they are candidates; `NEEDS`, what machine and
   program must have; `SPARES_HOST`, whether a step has less to do for the host as well as for the GPU;
@@ -90,6 +91,7 @@ class Knob(Protocol):
     USE: str
     NAMES: tuple[str, ...]
     IN_CALLS: bool
+    FAULTS: str
     INSTEAD: Mapping[Value, Value]
 
     def environ(self, value: Any) -> dict[str, str]: ...

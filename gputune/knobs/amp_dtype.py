@@ -26,6 +26,9 @@ CANDIDATE = "bfloat16"
 NEEDS: tuple[Need, ...] = ("bfloat16",)
 PRECISION_LIMITS = Limits(loss=0.02, gradients=0.50, along=0.10, parameter=0.75, outputs=0.05)
 IN_CALLS = True
+FAULTS = (
+    r"dtype|scalar ?type|bfloat16|is_floating_point|not implemented for|autocast|cudnn|cublas|find an engine|overflow"
+)
 INSTEAD = {"float16": "bfloat16"}
 
 

@@ -22,6 +22,7 @@ STAGE: Stage = "precision"
 CANDIDATE = True
 NEEDS: tuple[Need, ...] = ("images",)
 IN_CALLS = True
+FAULTS = r"stride|contiguous|memory.format|channels_last|layout|cudnn|find an engine"
 
 
 def obstacle(root: Root, value: Value) -> Obstacle | None:

@@ -26,6 +26,7 @@ STAGE: Stage = "compile"
 CANDIDATE = True
 SPARES_HOST = True
 IN_CALLS = True
+FAULTS = r"dtype|scalar ?type|stride|contiguous|layout|compil|inductor|triton|cuda graph"
 
 
 def obstacle(root: Root, value: Value) -> Obstacle | None:

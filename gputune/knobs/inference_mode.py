@@ -25,6 +25,7 @@ CANDIDATE = True
 NEEDS: tuple[Need, ...] = ("inference",)
 SPARES_HOST = True
 IN_CALLS = True
+FAULTS = r"inference"
 
 LOOKED_AT = 3
 """After so many calls the model is looked through for what it has kept."""

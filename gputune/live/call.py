@@ -23,6 +23,7 @@ from .states import States
 class Suspect:
     """A setting that is on, and may make a call fail."""
 
+    name: str
     turn_off: Callable[[], object]
     turn_on: Callable[[], object]
     failed: Callable[[Exception, str | None], None]
@@ -156,7 +157,7 @@ class Call:
         try:
             output = self._run(call, inputs, named)
         except Exception as error:
-            if not may_be_a_settings(error):
+            if not may_be_a_settings(error, [one.name for one in suspected]):
                 raise
             if why := self._states.put_back(before):
                 self._turn_off(suspected, error, why)

@@ -2,40 +2,39 @@
 
 import re
 import sys
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
+from ..knobs import load
 from ..knobs.compile import BackwardFailed
 
 OWN = __name__.removesuffix(".live.faults")
 """The package that this module is loaded in."""
 KINDS = (RuntimeError, NotImplementedError, TypeError, ValueError, AssertionError)
-"""What torch's operators raise for a dtype or a layout. A class derived from these is somebody's signal."""
-WORDS = re.compile(
-    "dtype|scalar ?type|bfloat16|not implemented for|autocast|strides?\\b|contiguous|memory.format|channels_last|layout"
-    "|cudnn|cublas|unable to find an engine|without overflow",
-    re.IGNORECASE,
-)
-"""What torch's operators say of a dtype or a layout, and none of their sentences on shapes, indices or values."""
-CHECKED = {"dtype", "is_contiguous", "stride", "is_floating_point"}
-"""The attributes of a tensor that an assert of the program's on its dtype or layout reads."""
+"""What torch's operators raise for dtypes and layouts. A class derived from these is somebody's signal."""
+OTHERS = re.compile(r"\b(found|got)\b.*\b(double|long|int|short|byte|char|bool|half|complex\w*)\b", re.IGNORECASE)
+"""What torch says of dtypes that no setting brings in."""
 
 
-def may_be_a_settings(error: Exception) -> bool:
-    """Whether torch raised it in an operator, for a dtype or a layout, or while it compiled. What the program's own
-    `raise` raised is the program's, whatever it says. An assert that reads a dtype or a layout checks what a setting
-    changes.
+def may_be_a_settings(error: Exception, settings: Iterable[str]) -> bool:
+    """Whether torch raised it while it compiled, or in an operator in words that one of these settings explains (its
+    `FAULTS`). What the program's own `raise` raised is the program's, whatever it says. An assert that reads what a
+    setting changes is not.
     """
     dynamo: Any = sys.modules.get("torch._dynamo.exc")
     if isinstance(error, BackwardFailed) or (dynamo and isinstance(error, dynamo.TorchDynamoException)):
         return True
     trace = innermost(error)
-    if trace is None or type(error) not in KINDS:
+    words = [load(name).FAULTS for name in settings]
+    if trace is None or type(error) not in KINDS or not words:
         return False
+    text, faults = str(error), re.compile("|".join(words), re.IGNORECASE)
     if is_the_programs(error) and _is_raise(trace):
-        return type(error) is AssertionError and _asserts_dtype(trace)
-    # What a thread or a worker raised comes with its own traceback as text.
-    return WORDS.search(str(error)) is not None and not str(error).startswith("Caught ")
+        return type(error) is AssertionError and any(map(faults.search, _asserted(trace)))
+    if text.startswith("Caught ") or OTHERS.search(text):
+        return False  # what a thread or a worker raised has its own traceback as text
+    return faults.search(text) is not None
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -67,8 +66,8 @@ def _is_raise(trace: TracebackType) -> bool:
     return trace.tb_frame.f_code.co_code[trace.tb_lasti] == opmap["RAISE_VARARGS"]
 
 
-def _asserts_dtype(trace: TracebackType) -> bool:
-    """Whether an assert raised, and a line of its condition reads one of `CHECKED`."""
+def _asserted(trace: TracebackType) -> list[str]:
+    """The attributes that the condition of an assert that raised reads on its line; none if it was no assert."""
     import dis
 
     code = list(dis.get_instructions(trace.tb_frame.f_code))
@@ -77,10 +76,10 @@ def _asserts_dtype(trace: TracebackType) -> bool:
     loads = [number for number, one in enumerate(code[:at]) if _loads_assertion_error(one)]
     where = code[at].positions
     if not loads or not where or not where.lineno or not where.end_lineno:
-        return False
+        return []
     lines = range(where.lineno, where.end_lineno + 1)
     condition = [one for one in code[: loads[-1]] if one.positions and one.positions.lineno in lines]
-    return any(one.opname in {"LOAD_ATTR", "LOAD_METHOD"} and one.argval in CHECKED for one in condition)
+    return [one.argval for one in condition if one.opname in {"LOAD_ATTR", "LOAD_METHOD"}]
 
 
 def _loads_assertion_error(one: Any) -> bool:

@@ -68,7 +68,9 @@ class Installer:
             place = trace and (trace.tb_frame.f_code, trace.tb_lasti)
             if not self.current:
                 own.add(place)
-            elif place not in own and (is_out_of_memory(error) or may_be_a_settings(error)):
+                return
+            in_calls = [name for name in self.current if knobs.load(name).PHASE == "code" and knobs.load(name).IN_CALLS]
+            if place not in own and (is_out_of_memory(error) or may_be_a_settings(error, in_calls)):
                 raised(error)
 
         for root in self.roots:
@@ -137,6 +139,7 @@ class Installer:
     def _suspect(self, root: Root, name: str, value: Value) -> None:
         root.call.suspect(
             Suspect(
+                name=name,
                 turn_off=lambda: self._turn_off_in(root, name),
                 turn_on=lambda: self._turn_on_in(root, name, value),
                 failed=lambda error, why: root.failed(name, _call_failed(error, why)),

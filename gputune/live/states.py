@@ -49,12 +49,18 @@ class Before:
         self._watched, self._version = watched, _versions(watched)
         self._given_tensors = [one for one in tensors(inputs) if not one.is_inference()]
         self._version_of_given = _versions(self._given_tensors)
-        self.clones: list[tuple[Any, Any]] = []
+        self._clones: list[tuple[Any, int, Any]] = []
+
+    def clone(self, found: Iterable[Any]) -> None:
+        """Keep everything: these tensors and those among the inputs."""
+        self.is_whole = True
+        self._clones = [(one, one._version, one.detach().clone()) for one in (*found, *self._given_tensors)]
 
     def has_moved(self) -> bool:
         """Whether something has changed that was not copied."""
         large = any(isinstance(kept, int) and not _is_as(one, kept) for one, kept in self._all())
-        return large or self.is_written() or _versions(self._given_tensors) != self._version_of_given
+        given = not self.is_whole and _versions(self._given_tensors) != self._version_of_given
+        return large or given or self.is_written()
 
     def is_written(self) -> bool:
         return _versions(self._watched) != self._version
@@ -66,8 +72,9 @@ class Before:
             if not _is_as(one, kept):
                 _fill(one, kept)
         with torch.no_grad():
-            for tensor, clone in self.clones:
-                tensor.copy_(clone)
+            for tensor, version, clone in self._clones:
+                if tensor._version != version:
+                    tensor.copy_(clone)
         for source, state in self.sources:
             _set_state(source, state)
 
@@ -154,7 +161,7 @@ class States:
         own = [random, *filter(None, [sys.modules.get("numpy.random")]), *filter(_draws, values)]
         sources = {id(one): one for one in (*self._sources, *own)}.values()
         before = Before(inputs, containers, sources, weights)
-        before.is_whole, before.clones = True, [(one, one.detach().clone()) for one in self._buffers]
+        before.clone(self._buffers)
         return before
 
     def _found(self, places: Iterable[Place]) -> Iterator[tuple[Place, Any]]:

@@ -1,11 +1,13 @@
 """channels_last: parameters, gradients and the optimizer's state change their layout together, and back."""
 
+import copy
 from typing import Any
 
 import pytest
 import torch
 from hands_on import convnet, rooted, stepped
 from torch import nn
+from torch.nn.utils import parameters_to_vector, prune
 
 from gputune.knobs import channels_last
 
@@ -62,3 +64,40 @@ def test_a_model_that_was_converted_before_it_was_wrapped_is_not_converted_again
 def test_weights_that_are_both_layouts_at_once_are_not_the_programs_choice(shape: tuple[int, ...]) -> None:
     model = nn.Conv2d(shape[1], shape[0], shape[2])
     assert not channels_last.is_last(model)
+
+
+class TestFlattened:
+    """Torch's own utilities flatten weights in the usual order, whatever their layout."""
+
+    def turned_on(self) -> tuple[Any, Any]:
+        model = convnet()
+        plain = copy.deepcopy(model)
+        channels_last.turn_on(rooted(model, stepped(model, torch.optim.SGD)), True)
+        plain.load_state_dict(model.state_dict())
+        for one, other in zip(plain.parameters(), model.parameters(), strict=True):
+            one.grad = other.grad.contiguous()
+        return model, plain
+
+    def test_a_vector_of_weights_and_of_gradients(self) -> None:
+        model, plain = self.turned_on()
+        for flatten in (parameters_to_vector, nn.utils.parameters_to_vector):
+            assert torch.equal(flatten(model.parameters()), flatten(plain.parameters()))
+            gradients = [[one.grad for one in made.parameters()] for made in (model, plain)]
+            assert torch.equal(*map(flatten, gradients))
+
+    def test_weights_from_a_vector(self) -> None:
+        model, plain = self.turned_on()
+        vector = torch.arange(float(len(parameters_to_vector(plain.parameters()))))
+        for one in (model, plain):
+            nn.utils.vector_to_parameters(vector, one.parameters())
+        assert all(torch.equal(one, two) for one, two in zip(model.parameters(), plain.parameters(), strict=True))
+
+    @pytest.mark.parametrize("cut", [prune.l1_unstructured, prune.random_unstructured])
+    def test_pruning(self, cut: Any) -> None:
+        model, plain = self.turned_on()
+        for one in (model, plain):
+            torch.manual_seed(0)
+            cut(one[0], "weight", amount=0.5)
+        assert int((model[0].weight == 0).sum()) == int((plain[0].weight == 0).sum()) == 54
+        if cut is prune.l1_unstructured:
+            assert torch.equal(model[0].weight, plain[0].weight)

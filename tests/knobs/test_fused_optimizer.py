@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from hands_on import mlp, rooted, stepped
+from torch import nn
 
 from gputune.knobs import fused_optimizer
 
@@ -120,3 +121,88 @@ def test_of_two_optimizers_the_one_that_can_be_is_fused() -> None:
     fused_optimizer.turn_on(root, True)
     assert can.param_groups[0]["fused"]
     assert "fused" not in cannot.param_groups[0]
+
+
+class Gradients(nn.Module):
+    """Its gradient becomes sparse, as that of an embedding does, once it is told so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight, self.sparse = nn.Parameter(torch.ones(6, 4)), False
+
+    def forward(self, x: Any) -> Any:
+        return nn.functional.embedding(torch.tensor([1, 2]), self.weight, sparse=self.sparse) * x
+
+
+def noting(model: Any, optimizer: Any) -> list[tuple[str, str]]:
+    told: list[tuple[str, str]] = []
+    root = rooted(model, optimizer, failed=lambda name, why: told.append((name, why)))
+    fused_optimizer.turn_on(root, True)
+    return told
+
+
+@pytest.mark.parametrize("closure", [False, True])
+def test_a_gradient_that_became_sparse_turns_it_off_before_the_step_and_the_step_is_made(closure: bool) -> None:
+    model, plain = Gradients(), Gradients()
+    optimizer, other = stepped(model, torch.optim.SGD), stepped(plain, torch.optim.SGD)
+    told = noting(model, optimizer)
+    for sparse in (False, True, False):
+        for one, its in ((model, optimizer), (plain, other)):
+            one.sparse = sparse
+
+            def loss(one: Any = one, its: Any = its) -> Any:
+                its.zero_grad()
+                found = one(X).square().mean()
+                found.backward()
+                return found
+
+            its.step(loss) if closure else (loss(), its.step())
+    assert torch.allclose(model.weight, plain.weight)
+    assert told == [("fused_optimizer", "its gradients became sparse")]
+    assert not optimizer.param_groups[0]["fused"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_a_model_that_the_program_converts_is_stepped_as_without_it(dtype: Any) -> None:
+    torch.manual_seed(0)
+    model = mlp()
+    plain = copy.deepcopy(model)
+    optimizer, other = stepped(model, torch.optim.SGD), stepped(plain, torch.optim.SGD)
+    told = noting(model, optimizer)
+    for one, its in ((model, optimizer), (plain, other)):
+        one.to(dtype)
+        for _ in range(2):
+            its.zero_grad()
+            one(X.to(dtype)).square().mean().backward()
+            its.step()
+    assert all(torch.equal(one, two) for one, two in zip(model.parameters(), plain.parameters(), strict=True))
+    assert told == [("fused_optimizer", f"its gradients became {str(dtype).removeprefix('torch.')}")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("late", [False, True])
+def test_weights_that_the_program_lays_out_anew_are_stepped_as_without_it(kind: Any, late: bool) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3))
+    plain = copy.deepcopy(model)
+    optimizer, other = stepped(model, kind), stepped(plain, kind)
+    told = noting(model, optimizer)
+    for one, its in ((model, optimizer), (plain, other)):
+        for number in range(3):
+            its.zero_grad()
+            if number == 1 and not late:
+                one.to(memory_format=torch.channels_last)
+            one(torch.arange(384.0).view(2, 3, 8, 8).sin()).square().mean().backward()
+            if number == 1 and late:
+                one.to(memory_format=torch.channels_last)
+            its.step()
+    assert close(list(model.parameters()), list(plain.parameters()))
+    assert (told, optimizer.param_groups[0]["fused"]) == ([], True)
+
+
+def test_a_copy_of_all_attributes_is_pickled_with_its_own_state() -> None:
+    _, optimizer = fused_model(torch.optim.AdamW)
+    other = type(optimizer).__new__(type(optimizer))
+    vars(other).update(vars(optimizer))
+    other.param_groups = [{**group, "fused": None, "lr": 7.0} for group in optimizer.param_groups]
+    assert copy.deepcopy(other).param_groups[0]["lr"] == 7.0

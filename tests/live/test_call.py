@@ -138,6 +138,7 @@ def call_with(model: Net, *names: str) -> list[str]:
     on = list(names)
     for name in names:
         one = Suspect(
+            name="amp_dtype",
             turn_off=lambda name=name: on.remove(name) if name in on else None,
             turn_on=lambda name=name: on.append(name),
             failed=lambda error, why, name=name: on.append(f"-{name}"),

@@ -50,6 +50,15 @@ def test_a_copy_and_a_pickle_are_plain(compiled: list[Any]) -> None:
         assert torch.equal(other(x), model(x))
 
 
+def test_a_copy_of_all_attributes_computes_with_its_own_weights(compiled: list[Any]) -> None:
+    model, x = network(), torch.randn(2, 4)
+    compile_in_place(model, print)
+    other = type(model).__new__(type(model))
+    vars(other).update(vars(model))
+    other._modules = dict(network()._modules)
+    assert torch.equal(other(x), nn.Sequential(*other)(x))
+
+
 @pytest.mark.slow
 def test_where_compiling_fails_the_model_runs_without_it_and_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch._dynamo

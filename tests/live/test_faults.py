@@ -15,6 +15,7 @@ from gputune.live.faults import is_the_programs, may_be_a_settings
 
 HALF = torch.bfloat16
 X, HALVES = torch.ones(4), torch.ones(4, dtype=HALF)
+ALL = ("amp_dtype", "channels_last", "compile", "inference_mode")
 IMAGES = torch.ones(2, 3, 4, 4).contiguous(memory_format=torch.channels_last)
 NORM = nn.BatchNorm1d(4)
 
@@ -77,30 +78,39 @@ THE_PROGRAMS = {
     "a shape": lambda: nn.Linear(3, 3)(X),
     "one value in a batch": lambda: NORM(torch.ones(1, 4)),
     "an index of an embedding": lambda: nn.functional.embedding(torch.tensor([9]), torch.ones(2, 2)),
+    "dtypes that no setting brings in": lambda: torch.zeros(2).double() @ torch.zeros(2),
     "torch's check of the program's condition": lambda: torch._assert(len(X) == 3, "short batch"),
 }
 
 
 @pytest.mark.parametrize("name", OF_SETTINGS)
 def test_what_torch_says_of_a_dtype_or_a_layout_may_be_a_settings(name: str) -> None:
-    assert may_be_a_settings(raised(OF_SETTINGS[name]))
+    assert may_be_a_settings(raised(OF_SETTINGS[name]), ALL)
 
 
 @pytest.mark.parametrize("name", THE_PROGRAMS)
 def test_anything_else_is_the_programs(name: str) -> None:
-    assert not may_be_a_settings(raised(THE_PROGRAMS[name]))
+    assert not may_be_a_settings(raised(THE_PROGRAMS[name]), ALL)
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [("an operator", "channels_last"), ("view", "amp_dtype"), ("an assert on a layout", "amp_dtype"), ("view", None)],
+)
+def test_what_no_setting_that_is_on_explains_is_the_programs(name: str, setting: str | None) -> None:
+    assert not may_be_a_settings(raised(OF_SETTINGS[name]), [setting] if setting else [])
 
 
 def test_a_failed_rehearsal_is_a_settings_and_memory_that_ran_out_is_not() -> None:
-    assert may_be_a_settings(BackwardFailed("in its backward pass"))
-    assert not may_be_a_settings(torch.cuda.OutOfMemoryError("CUDA out of memory: stride"))
+    assert may_be_a_settings(BackwardFailed("in its backward pass"), ALL)
+    assert not may_be_a_settings(torch.cuda.OutOfMemoryError("CUDA out of memory: stride"), ALL)
 
 
 def test_so_is_whatever_the_compiler_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     compiler: Any = ModuleType("torch._dynamo.exc")
     compiler.TorchDynamoException = type("TorchDynamoException", (RuntimeError,), {})
     monkeypatch.setitem(sys.modules, "torch._dynamo.exc", compiler)
-    assert may_be_a_settings(type("BackendCompilerFailed", (compiler.TorchDynamoException,), {})("no C compiler"))
+    assert may_be_a_settings(type("BackendCompilerFailed", (compiler.TorchDynamoException,), {})("no C compiler"), ALL)
 
 
 def test_whose_frame_raised_it() -> None:

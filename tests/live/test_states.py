@@ -139,13 +139,21 @@ def test_what_moves_later_for_the_first_time_is_noticed(change: Any, why: str | 
     assert model.count == expected
 
 
-def test_inputs_are_put_back_as_far_as_they_are_containers() -> None:
-    model, batch = Net(), {"x": X, "labels": X}
+def test_inputs_are_put_back() -> None:
+    model, batch, x = Net(), {"x": X, "labels": X}, torch.ones(2)
     states = states_of(model)
-    before = states.before_call((batch,))
+    before = states.before_call((batch, x))
     batch.pop("labels")
+    x.mul_(2)
     assert states.put_back(before) is None
-    assert list(batch) == ["x", "labels"]
+    assert (list(batch), x.tolist()) == (["x", "labels"], [1.0, 1.0])
+
+
+def test_what_did_not_change_is_not_written_to() -> None:
+    model = Net()
+    states, version = states_of(model), model.times._version
+    assert states.put_back(states.before_call((X,))) is None
+    assert model.times._version == version  # a backward pass may need it unchanged
 
 
 @pytest.mark.parametrize("given", [iter([X]), [iter([X])], (one for one in [X])])
