@@ -1,7 +1,7 @@
 """DataLoader arguments: a profile's choices adapted to this dataset and to this process's CPUs and shared memory."""
 
 import multiprocessing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -146,3 +146,16 @@ def arguments(load: Load, *, pin_memory: bool) -> dict[str, Any]:
     """Arguments for torch's DataLoader, which refuses `prefetch_factor` where there are no workers."""
     given: dict[str, Any] = {"num_workers": load.workers, "pin_memory": pin_memory}
     return {**given, "prefetch_factor": load.prefetch} if load.workers else given
+
+
+def made_with(loader: Any, given: dict[str, Any], make: Callable[[Any], Any]) -> Any:
+    """The iterator that `make` makes of a loader with other attributes, without torch's warning of many workers."""
+    own, changed = vars(loader), {**given, "check_worker_number_rationality": lambda: None}
+    before = {name: own[name] for name in changed if name in own}
+    own.update(changed)
+    try:
+        return make(loader)
+    finally:
+        for name in changed:
+            own.pop(name, None)
+        own.update(before)

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
+from .loading import made_with
+
 Undo = Callable[[], object]
 Function = Callable[..., Any]
 Feature = Literal["autocast", "selective checkpointing", "reentrant checkpointing", "double backward"]
@@ -279,19 +281,6 @@ def loader_iterated(values: Callable[[Any], dict[str, Any]]) -> Undo:
         return made_with(self, given, original) if given else original(self)
 
     return replaced(DataLoader, "_get_iterator", _get_iterator)
-
-
-def made_with(loader: Any, given: dict[str, Any], make: Callable[[Any], Any]) -> Any:
-    """The iterator that `make` makes of a loader with other attributes, without torch's warning of many workers."""
-    own, changed = vars(loader), {**given, "check_worker_number_rationality": lambda: None}
-    before = {name: own[name] for name in changed if name in own}
-    own.update(changed)
-    try:
-        return make(loader)
-    finally:
-        for name in changed:
-            own.pop(name, None)
-        own.update(before)
 
 
 def loader_iterators(made: Callable[[Any, Any], None], following: Callable[[Any, Function], Any]) -> Undo:
