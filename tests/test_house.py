@@ -79,6 +79,7 @@ def test_files_are_short():
 DOORS = {
     "host/stderr.py": {"print"},
     "host/keeper.py": {"print"},  # of the standard library alone
+    "host/overlay.py": {"print"},  # the same
     "report/tables.py": {"Console"},
     "live/__init__.py": {"sys.stderr.write"},  # in a program of the user's
     "live/shim/sitecustomize.py": {"sys.stderr.write"},

@@ -71,7 +71,7 @@ def tune(
     ] = False,
     allow_writes: Annotated[
         bool,
-        typer.Option("--allow-writes", help="Let checkpoints be written where they always are, and trackers record."),
+        typer.Option("--allow-writes", help="Let CMD write where it always writes, and trackers record."),
     ] = False,
     minutes: Annotated[
         float,
@@ -92,7 +92,7 @@ def tune(
 
     CMD is started some ten times. The settings with which its own steps run fastest are written to a profile.
 
-    Checkpoints go to a scratch folder meanwhile, and experiment trackers are off; what else CMD writes, it writes.
+    What CMD writes meanwhile is thrown away, and experiment trackers are off; the first line says what is not covered.
     """
     from gputune.cli._output import check_writable
     from gputune.host import Host

@@ -5,31 +5,20 @@ finds all files where they are. What it writes, renames or removes goes to a fol
 processes alone. A folder that no overlay can lie above is read-only. What is mounted at or below /dev, /proc and /sys
 stays as it is, as does /run, and so do the folders that ORDER names.
 
-ORDER is an `Order` as JSON.
+ORDER is a file with an `Order` as JSON.
 """
 
 import json
-import math
 import os
-import re
 import signal
 import stat
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
 FAILED = 125
 """The exit code where the folders cannot be covered; the reason is a line on stderr."""
-DEVICES = ("/dev", "/proc", "/sys")
-"""Folders of the kernel's. What is mounted there stays as it is."""
-RUN = "/run"
-"""The folder of running services, in memory. Disks may be mounted below."""
-KERNEL = (
-    "autofs", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "devtmpfs", "efivarfs",
-    "fusectl", "hugetlbfs", "mqueue", "nsfs", "proc", "pstore", "rpc_pipefs", "securityfs", "sysfs", "tracefs",
-)  # fmt: skip
-"""File systems that hold no files of a user's."""
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
 _KEPT_FLAGS = os.ST_NOSUID | os.ST_NODEV | os.ST_NOEXEC | os.ST_NOATIME | os.ST_NODIRATIME | os.ST_RELATIME
@@ -43,50 +32,22 @@ class Order(NamedTuple):  # a dataclass would take 10 ms to import
     memory_bytes: int
     """The most that is written to memory instead, where no overlay can write to the file system of `folder`."""
     unchanged: Sequence[str]
-    """Folders that stay as they are, where they are there: what is written there is written."""
+    """Folders that stay as they are: what is written there is written."""
+    needed: Sequence[str]
+    """Folders in which the command must be able to write."""
+    steps_of_root: "Sequence[Step]"
+    steps_of_user: "Sequence[Step]"
+    """What to mount in root's namespace, and in one of a user's own."""
     mark: str
     """A file that gets the name of the namespace: a process whose namespace it is runs above the copies."""
     is_trial: bool = False
     """Whether the command is not started, and the exit code alone tells whether it could be."""
 
 
-class Mount(NamedTuple):
-    number: int
-    parent: int
-    point: str
-    kind: str
-    is_writable: bool
-
-
 class Step(NamedTuple):
     kind: Literal["overlay", "bind", "read-only"]
     """What is done to the folder: `bind` mounts it again, as an overlay above would hide it."""
     point: str
-
-
-def mounts(text: str) -> list[Mount]:
-    """The mounts that /proc/self/mountinfo names, and that no other mount hides, the outer ones first."""
-    found = [_mount(line) for line in text.splitlines()]
-    by_number = {one.number: one for one in found}
-
-    def is_reached(one: Mount) -> bool:
-        if any(o.parent == one.parent and one is not o and is_below(one.point, o.point) for o in found):
-            return False
-        parent = by_number.get(one.parent)
-        return parent is None or parent is one or is_reached(parent)
-
-    covered = {(one.parent, one.point) for one in found}
-    seen = [one for one in found if (one.number, one.point) not in covered and is_reached(one)]
-    return sorted(seen, key=lambda one: one.point.count("/") if one.point != "/" else 0)
-
-
-def _mount(line: str) -> Mount:
-    fields, _, rest = line.partition(" - ")
-    number, parent, _, _, point, options, *_ = fields.split(" ")
-    kind, _, whole = rest.split(" ", 2)
-    plain = re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), point)
-    is_writable = "rw" in options.split(",") and "ro" not in whole.split(" ")[-1].split(",")
-    return Mount(int(number), int(parent), plain, kind, is_writable)
 
 
 def is_below(path: str, folder: str) -> bool:
@@ -98,114 +59,24 @@ def is_within(path: str, folder: str) -> bool:
     return path == folder or is_below(path, folder)
 
 
-class Disk:
-    """What the plan asks of the file system."""
-
-    def folders(self, path: str) -> list[str]:
-        """The folders in a folder, without links; none where it cannot be read."""
-        with suppress(OSError):
-            return sorted(entry.path for entry in os.scandir(path) if entry.is_dir(follow_symlinks=False))
-        return []
-
-    def is_folder(self, path: str) -> bool:
-        return os.path.isdir(path)
-
-    def is_open(self, path: str) -> bool:
-        """Whether something below the folder can be reached."""
-        return os.access(path, os.X_OK)
-
-    def is_writable(self, path: str) -> bool:
-        return os.access(path, os.W_OK)
-
-    def is_own(self, path: str) -> bool:
-        return os.stat(path).st_uid == os.geteuid()
-
-
-def plan(
-    seen: Sequence[Mount], disk: Disk, unchanged: Iterable[str], *, is_root: bool, used: Iterable[str] = ()
-) -> list[Step]:
-    """What to do so that no folder can be written to, the outer folders first. What lies directly in the root folder is
-    read-only, at the end: what is mounted again takes after the mount that it lies on.
-
-    Without root (in a namespace of users) no overlay can lie above a folder in which something is mounted: its folders
-    are covered one by one, and what lies directly in it is read-only. Nor can a folder of another owner's be copied,
-    and so nothing below it: on the way to each path of `used` the first folder that can be written to then gets an
-    overlay of its own.
-    """
-    kept = [*unchanged, *DEVICES]
-    points = {one.point for one in seen}
-    steps: list[Step] = []
-    for mount in seen:
-        is_users = mount.is_writable and mount.kind not in KERNEL and disk.is_folder(mount.point)
-        is_temporary = is_within(mount.point, RUN) and mount.kind == "tmpfs"
-        if any(is_within(mount.point, folder) for folder in kept) or not is_users or is_temporary:
-            if is_root and any(step.kind == "overlay" and is_below(mount.point, step.point) for step in steps):
-                steps.append(Step("bind", mount.point))
-            continue
-        tops = [mount.point] if mount.point != "/" else [top for top in disk.folders("/") if top not in points]
-        for top in tops:
-            if top not in kept:
-                steps += [Step("overlay", top)] if is_root else _split(top, points, kept, disk)
-    if not is_root:
-        steps += _of_others(steps, kept, disk, used)
-    if any(mount.point == "/" and mount.is_writable for mount in seen) and disk.is_writable("/"):
-        steps.append(Step("read-only", "/"))
-    return sorted(steps, key=lambda step: step.point.count("/") if step.point != "/" else math.inf)
-
-
-def _split(folder: str, points: set[str], kept: Sequence[str], disk: Disk) -> list[Step]:
-    if not disk.is_open(folder) or folder in kept:
-        return []
-    if not any(is_below(point, folder) for point in points):
-        return [Step("overlay", folder)]
-    steps = [Step("read-only", folder)] if disk.is_writable(folder) else []
-    for below in disk.folders(folder):
-        if below not in points:
-            steps += _split(below, points, kept, disk)
-    return steps
-
-
-def _of_others(steps: Sequence[Step], kept: Sequence[str], disk: Disk, used: Iterable[str]) -> list[Step]:
-    covered = {step.point for step in steps if step.kind == "overlay"}
-    found: dict[str, Step] = {}
-    for path in used:
-        folder, is_copied = "", True
-        for part in path.split("/")[1:]:
-            folder = f"{folder}/{part}"
-            if folder in covered or not any(is_below(folder, one) for one in covered):
-                continue
-            if any(is_within(folder, one) for one in kept) or not disk.is_folder(folder):
-                break
-            is_copied = is_copied and disk.is_own(folder)
-            if not is_copied and disk.is_writable(folder):
-                found[folder], is_copied = Step("overlay", folder), True
-    return list(found.values())
-
-
-def cover(order: Order, words: Sequence[str]) -> None:
+def cover(order: Order) -> None:
     """Put this process into a namespace in which no folder of the user's is written to. Raises OSError."""
-    here, home = os.getcwd(), os.path.realpath(os.environ.get("HOME") or "/")
-    needed = [path for path in (here, home) if os.path.isdir(path) and os.access(path, os.W_OK)]
-    caches = {os.path.realpath(path) for path in order.unchanged if os.path.isdir(path)}
-    unchanged = [path for path in sorted(caches) if not any(is_within(own, path) for own in (here, home))]
-    is_root = _enter()
-    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
-        seen = mounts(file.read())
-    steps = plan(seen, Disk(), unchanged, is_root=is_root, used=[here, home, "/var/tmp", *_paths(words, here)])
+    here = os.getcwd()
+    steps = [Step(*step) for step in (order.steps_of_root if _enter() else order.steps_of_user)]
     covered = [step.point for step in steps if step.kind == "overlay"]
-    if bare := [path for path in needed if not any(is_within(path, folder) for folder in covered)]:
+    if bare := [path for path in order.needed if not any(is_within(path, folder) for folder in covered)]:
         raise OSError(f"there can be no copy of {bare[0]}")
-    _mount_all(order, steps, unchanged, _sockets(covered))
+    _mount_all(order, steps, _sockets(covered))
     os.chdir(here)
-    for path in needed:
+    for path in order.needed:
         _try(path)
     with open(order.mark, "w") as file:
         file.write(os.readlink("/proc/self/ns/mnt"))
 
 
-def _mount_all(order: Order, steps: Sequence[Step], unchanged: Sequence[str], sockets: Sequence[str]) -> None:
+def _mount_all(order: Order, steps: Sequence[Step], sockets: Sequence[str]) -> None:
     """Do what was planned, and mount again what then is below an overlay."""
-    below = {path: _opened(path) for path in {*unchanged, *(step.point for step in steps)}}
+    below = {path: _opened(path) for path in {*order.unchanged, *(step.point for step in steps)}}
     for path in sockets:
         with suppress(OSError):  # its program may remove it meanwhile
             below[path] = _opened(path)
@@ -213,7 +84,7 @@ def _mount_all(order: Order, steps: Sequence[Step], unchanged: Sequence[str], so
     for number, step in enumerate(steps):
         if step.point != "/":
             _take(step, f"/proc/self/fd/{below[step.point]}", uppers, str(number))
-    for path in unchanged:
+    for path in order.unchanged:
         mount(f"/proc/self/fd/{below[path]}", path, _MS_BIND | _MS_REC)
     for path in below.keys() & set(sockets):
         with suppress(OSError):
@@ -235,12 +106,6 @@ def _take(step: Step, source: str, uppers: "_Uppers", name: str) -> None:
 
 def _opened(path: str) -> int:
     return os.open(path, os.O_PATH | os.O_CLOEXEC)
-
-
-def _paths(words: Iterable[str], here: str) -> list[str]:
-    """The paths among the words of a command, as of `--output=runs/1`."""
-    parts = [word.rpartition("=")[2] for word in words]
-    return [os.path.normpath(os.path.join(here, part)) for part in parts if "/" in part and "\0" not in part]
 
 
 def _enter() -> bool:
@@ -364,13 +229,14 @@ def _unshare(flags: int) -> None:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
-def main(order: Order, words: Sequence[str]) -> int:
+def main(file: str, words: Sequence[str]) -> int:
     """Become the command, above copies of the user's folders; return an exit code where that cannot be."""
+    with open(file, encoding="utf-8", errors="surrogateescape") as opened:
+        order = Order(**json.load(opened))
     try:
-        cover(order, words)
+        cover(order)
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        print(f"{where}{error.strerror or error}", file=sys.stderr, flush=True)
+        _say(f"{error.filename}: {error.strerror}" if error.filename else str(error))
         return FAILED
     if order.is_trial:
         return 0
@@ -379,9 +245,13 @@ def main(order: Order, words: Sequence[str]) -> int:
     try:
         os.execvp(words[0], list(words))
     except OSError as error:
-        print(f"gputune: {words[0]}: {error.strerror}", file=sys.stderr, flush=True)
+        _say(f"gputune: {words[0]}: {error.strerror}")
         return 127 if isinstance(error, FileNotFoundError) else 126
 
 
+def _say(line: str) -> None:
+    print("".join(char if char.isprintable() else repr(char)[1:-1] for char in line), file=sys.stderr, flush=True)
+
+
 if __name__ == "__main__":
-    os._exit(main(Order(**json.loads(sys.argv[1])), sys.argv[2:]))
+    os._exit(main(sys.argv[1], sys.argv[2:]))

@@ -52,12 +52,14 @@ def spawn(start: Start, text: str, assignment: orders.Assignment) -> tuple[subpr
     environ["PYTHONPATH"] = python_path(environ.get("PYTHONPATH", ""))
     if not start.allow_writes:
         environ |= variables(str(start.folder / SCRATCH))
-    above = words_above_copies(start.folder, environ, start.free_bytes) if start.above_copies else []
+    words = start.command
+    if start.above_copies:
+        words = words_above_copies(start.folder, words, environ, memory_bytes=start.free_bytes)
     reader, writer = pipe()
     try:
         with signals_held():
             keeper = subprocess.Popen(
-                [*keeper_words(reader), *above, *start.command],
+                [*keeper_words(reader), *words],
                 stdin=subprocess.DEVNULL,
                 stdout=start.log,
                 stderr=start.log,

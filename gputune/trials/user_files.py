@@ -4,6 +4,7 @@ permits that.
 
 import getpass
 import json
+import os
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,8 @@ from pathlib import Path
 
 from gputune.host import keeper, overlay
 from gputune.host.kept import isolated_python
+from gputune.host.mount_plan import Disk, mounts, paths, plan
+from gputune.host.overlay import is_within
 
 TRIAL_SECONDS = 20.0
 """How long to try whether the kernel permits it: a network file system that has gone away never answers."""
@@ -20,7 +23,7 @@ MEMORY_SHARE = 0.5
 program may be left too little."""
 NAMESPACE, WRITTEN = "namespace", "written"
 """The files in a start's private folder: the name of the namespace, and what was written outside, a path a line."""
-COPIES = "copies"
+COPIES, ORDER = "copies", "order"
 CACHES = (
     "XDG_CACHE_HOME", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "TORCH_HOME", "TORCH_EXTENSIONS_DIR", "HF_HOME",
     "HF_HUB_CACHE", "HF_DATASETS_CACHE", "CUDA_CACHE_PATH", "NUMBA_CACHE_DIR", "PYTHONPYCACHEPREFIX",
@@ -38,31 +41,52 @@ def compiled_code() -> str:
 
 
 def caches(environ: Mapping[str, str]) -> list[str]:
-    """The folders of this user that a program may write to, existing or not."""
+    """The folders of this user that a program may write to, existing or not; none that holds the user's work."""
     named = [environ.get(name, "") for name in CACHES] + [f"{environ.get('HOME', '')}/{name}" for name in _BELOW_HOME]
     with suppress(OSError, KeyError):
         named.append(compiled_code())
-    return [path for path in (*named, _MPS) if Path(path).is_absolute()]
+    work = _work(environ)
+    real = [os.path.realpath(path) for path in (*named, _MPS) if Path(path).is_absolute()]
+    return [path for path in dict.fromkeys(real) if not any(is_within(own, path) for own in work)]
+
+
+def _work(environ: Mapping[str, str]) -> tuple[str, str]:
+    return str(Path.cwd()), os.path.realpath(environ.get("HOME") or "/")
 
 
 def words_above_copies(
-    folder: Path, environ: Mapping[str, str], memory_bytes: int | None, *, is_trial: bool = False
+    folder: Path,
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    memory_bytes: int | None = None,
+    is_trial: bool = False,
 ) -> list[str]:
-    """The words before a command with which it runs above copies, in the private folder, of the user's folders."""
+    """The command with what comes before it so that it runs above copies, in a private folder, of the user's folders.
+    Raises OSError.
+    """
+    here, home = work = _work(environ)
+    unchanged = [path for path in (os.path.realpath(folder), *caches(environ)) if Path(path).is_dir()]
+    seen = mounts(Path("/proc/self/mountinfo").read_text(errors="surrogateescape"))
+    used = [here, home, "/var/tmp", *paths(command, here)]
     order = overlay.Order(
         folder=str(folder / COPIES),
         memory_bytes=int(MEMORY_SHARE * (memory_bytes or 0)),
-        unchanged=[str(folder), *caches(environ)],
+        unchanged=unchanged,
+        needed=[path for path in work if Path(path).is_dir() and os.access(path, os.W_OK)],
+        steps_of_root=plan(seen, Disk(), unchanged, is_root=True),
+        steps_of_user=plan(seen, Disk(), unchanged, is_root=False, used=used),
         mark=str(folder / NAMESPACE),
         is_trial=is_trial,
     )
-    return [*isolated_python(), overlay.__file__, json.dumps(order._asdict())]
+    (folder / ORDER).write_text(json.dumps(order._asdict()))
+    return [*isolated_python(), overlay.__file__, str(folder / ORDER), *command]
 
 
 def why_no_copies(folder: Path, command: Sequence[str], environ: Mapping[str, str]) -> str:
     """Why the command cannot run above copies of the user's folders; empty if it can."""
-    words = [*words_above_copies(folder, environ, 1 << 30, is_trial=True), *command]
     try:
+        words = words_above_copies(folder, command, environ, memory_bytes=1 << 30, is_trial=True)
         done = subprocess.run(
             words, stdin=subprocess.DEVNULL, capture_output=True, env=dict(environ), timeout=TRIAL_SECONDS, check=False
         )

@@ -5,20 +5,19 @@ What Python writes goes to a scratch folder (`files`), and so does what some lib
 imported, so that a program's own `from ... import ...` gets what was changed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
 from ... import plugins
-from .. import imports
+from .. import imports, payload
 from ..orders import Assignment
 from ._rerouting import reroute
 
-PUSHES = "hub_pushes"
-"""What goes to a server: no copy of the user's folders keeps it away."""
-FILES = "files"
+FILES, PUSHES, RENAMES = "files", "hub_pushes", "renames"
+"""The functions of Python; what goes to a server, from which no copies keep it; and what only copies need."""
 
 
 class _Places(Protocol):
@@ -26,11 +25,18 @@ class _Places(Protocol):
     def written(self, path: Any, *, keeps: bool = False) -> Any: ...
 
 
-def begin(text: str) -> None:
-    """Keep this process off the user's files, as the assignment `text` says. Before the program's first line."""
-    assignment = Assignment.parse(text)
+def begin(environ: Mapping[str, str]) -> None:
+    """Keep this process off the user's files, as its assignment says. Before the program's first line. Raises TypeError
+    or ValueError for an assignment that is none, unless another `gputune apply` came between.
+    """
+    try:
+        assignment = Assignment.parse(environ[payload.TUNE])
+    except (TypeError, ValueError):
+        if payload.handed_down(environ).is_tuned:
+            raise
+        return
     if assignment.scratch and _is_above_copies(assignment.namespace):
-        _install([PUSHES], _Untouched())
+        _install([PUSHES, RENAMES], _Untouched())
         return
     from ._outside import Outside
 
@@ -38,7 +44,7 @@ def begin(text: str) -> None:
     if assignment.scratch:
         redirect(assignment.scratch, outside.unnamed)
     else:
-        _install([name for name in plugins.names(__name__) if name not in (FILES, PUSHES)], outside)
+        _install(set(plugins.names(__name__)) - {FILES, PUSHES, RENAMES}, outside)
     outside.follow()
 
 
@@ -46,7 +52,7 @@ def redirect(folder: str, unchanged: Iterable[str] = ()) -> None:
     """From now on, have what this process writes go below `folder`, but for what lies in folders of `unchanged`."""
     from ._view import View
 
-    _install(plugins.names(__name__), View(folder, unchanged))
+    _install(set(plugins.names(__name__)) - {RENAMES}, View(folder, unchanged))
 
 
 def _is_above_copies(mark: str) -> bool:

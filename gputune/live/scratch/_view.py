@@ -9,8 +9,10 @@ import os
 import posix
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, NamedTuple
+
+from ._disk import copy, fault, make_folder, mode_of, names_in, path_of, replace_across
 
 DEVICES = ("/dev", "/proc", "/sys")
 _MOST_LINKS = 40
@@ -54,12 +56,12 @@ class View:
         if found is None:
             return path
         where = self._where(found.name)
-        mode = _mode(where)
+        mode = mode_of(where)
         if mode and (where != found.name or not (stat.S_ISREG(mode) or keeps)):
             return where  # what is no file, as a pipe or for an error
         place = self._room(found.name)
         if mode and keeps:
-            _make(place) if stat.S_ISDIR(mode) else _copy(where, place)
+            make_folder(place) if stat.S_ISDIR(mode) else copy(where, place)
         return place
 
     def created(self, path: Any, *, dir_fd: int | None = None) -> Any:
@@ -68,7 +70,7 @@ class View:
         if found is None:
             return path
         where = self._where(found.name)
-        return where if _mode(where) else self._room(found.name)
+        return where if mode_of(where) else self._room(found.name)
 
     # What is more than one call.
 
@@ -77,8 +79,8 @@ class View:
         if found is None:
             return posix.unlink(path, dir_fd=dir_fd)
         where = self._where(found.name)
-        if not (mode := _mode(where)) or stat.S_ISDIR(mode):
-            raise _error(errno.EISDIR if mode else errno.ENOENT, path)
+        if not (mode := mode_of(where)) or stat.S_ISDIR(mode):
+            raise fault(errno.EISDIR if mode else errno.ENOENT, path)
         if where != found.name:
             posix.unlink(where)
         return self._leave(found.name)
@@ -88,10 +90,10 @@ class View:
         if found is None:
             return posix.rmdir(path, dir_fd=dir_fd)
         where = self._where(found.name)
-        if not (mode := _mode(where)) or not stat.S_ISDIR(mode):
-            raise _error(errno.ENOTDIR if mode else errno.ENOENT, path)
+        if not (mode := mode_of(where)) or not stat.S_ISDIR(mode):
+            raise fault(errno.ENOTDIR if mode else errno.ENOENT, path)
         if self._places(found.name):
-            raise _error(errno.ENOTEMPTY, path)
+            raise fault(errno.ENOTEMPTY, path)
         if where != found.name:
             posix.rmdir(where)
         return self._leave(found.name)
@@ -100,10 +102,10 @@ class View:
         source, target = self._name(old, src_dir_fd, False), self._name(new, dst_dir_fd, False)
         if source is None and target is None:
             return posix.replace(old, new, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
-        # What has no name keeps its descriptor, which the system passes over where a path is absolute.
-        kind = _mode(self._where(source.name) if source else old)
+        # What has no name keeps its descriptor, which does not count where a path is absolute.
+        kind = mode_of(self._where(source.name) if source else old)
         if not kind:
-            raise _error(errno.ENOENT, old)
+            raise fault(errno.ENOENT, old)
         if source == target:
             return None
         place = new
@@ -114,7 +116,7 @@ class View:
                 raise OSError(error.errno, error.strerror, old, None, new) from None
             place = self._room(target.name)
         moved = self._copied(source.name) if source else old
-        posix.replace(moved, place, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+        replace_across(moved, place, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
         if source:
             self._leave(source.name)
         if target and stat.S_ISDIR(kind):
@@ -125,10 +127,10 @@ class View:
         """The places of what is in a folder, by name; None if all of it is where the system finds it."""
         if not self._is_in_use():
             return None
-        found = self._name(_path_of(path) if isinstance(path, int) else path, None, True)
-        if found is None or not stat.S_ISDIR(_mode(self._where(found.name))):
+        found = self._name(path_of(path) if isinstance(path, int) else path, None, True)
+        if found is None or not stat.S_ISDIR(mode_of(self._where(found.name))):
             return None
-        has_own = any(_mode(f"{root}{found.name}") for root in (self._copies, self._gone))
+        has_own = any(mode_of(f"{root}{found.name}") for root in (self._copies, self._gone))
         return self._places(found.name) if has_own or self._is_gone(found.name) else None
 
     def users(self, path: str) -> str:
@@ -145,7 +147,7 @@ class View:
         if not text or "\0" in text or re.match(r"[\w+.-]+://", text):
             return None
         if not text.startswith("/"):
-            text = f"{posix.getcwd() if dir_fd is None else _path_of(dir_fd)}/{text}"
+            text = f"{posix.getcwd() if dir_fd is None else path_of(dir_fd)}/{text}"
         users = self.users(text)
         if f"{users}/".startswith(self._unchanged):
             return None
@@ -167,7 +169,7 @@ class View:
                     continue
                 links += 1
                 if links > _MOST_LINKS:
-                    raise _error(errno.ELOOP, text)
+                    raise fault(errno.ELOOP, text)
                 through_copies = through_copies or self._where(inner) != inner
                 if target.startswith("/"):
                     name, target = "", self.users(target)
@@ -181,16 +183,16 @@ class View:
         try:
             return posix.readlink(where)
         except OSError as error:
-            if error.errno == errno.EINVAL and where == name and stat.S_ISDIR(_mode(name)):
+            if error.errno == errno.EINVAL and where == name and stat.S_ISDIR(mode_of(name)):
                 self._plain.add(name)
             return None
 
     def _where(self, name: str) -> str:
         copy = f"{self._copies}{name}"
-        return copy if self._is_in_use() and (_mode(copy) or self._is_gone(name)) else name
+        return copy if self._is_in_use() and (mode_of(copy) or self._is_gone(name)) else name
 
     def _is_in_use(self) -> bool:
-        self._is_used = self._is_used or bool(_mode(self._folder))
+        self._is_used = self._is_used or bool(mode_of(self._folder))
         return self._is_used
 
     # What is written below the folder.
@@ -198,49 +200,49 @@ class View:
     def _room(self, name: str) -> str:
         """The place of a copy, whose folder is there if the user's is, or another of the program's."""
         folder = name.rpartition("/")[0]
-        if not _mode(f"{self._copies}{folder}") and stat.S_ISDIR(_mode(self._where(folder or "/"))):
-            _make(f"{self._copies}{folder}")
+        if not mode_of(f"{self._copies}{folder}") and stat.S_ISDIR(mode_of(self._where(folder or "/"))):
+            make_folder(f"{self._copies}{folder}")
         return f"{self._copies}{name}"
 
     def _copied(self, name: str) -> str:
         """The place of a copy, with all that is in it."""
         where, place = self._where(name), self._room(name)
-        if stat.S_ISDIR(_mode(where)):
+        if stat.S_ISDIR(mode_of(where)):
             inner = self._places(name)
-            _make(place)
+            make_folder(place)
             for one in inner:
                 self._copied(f"{name}/{one}")
         elif where != place:
-            _copy(where, place)
+            copy(where, place)
         return place
 
     def _make_way(self, name: str, *, is_folder: bool) -> None:
         """Let something be renamed to what is there. Raises OSError where it cannot be."""
-        there = _mode(self._where(name))
+        there = mode_of(self._where(name))
         if there and stat.S_ISDIR(there) != is_folder:
-            raise _error(errno.ENOTDIR if is_folder else errno.EISDIR, name)
+            raise fault(errno.ENOTDIR if is_folder else errno.EISDIR, name)
         if there and is_folder:
             self.remove_folder(name)
 
     def _leave(self, name: str) -> None:
         """Have the program find nothing of the user's there."""
         self._plain.clear()
-        if _mode(name):
-            _make(f"{self._gone}{name.rpartition('/')[0]}")
+        if mode_of(name):
+            make_folder(f"{self._gone}{name.rpartition('/')[0]}")
             posix.close(posix.open(f"{self._gone}{name}{_GONE}", os.O_WRONLY | os.O_CREAT, 0o600))
 
     def _is_gone(self, name: str) -> bool:
-        if not _mode(self._gone):
+        if not mode_of(self._gone):
             return False
         parts = name.split("/")
-        return any(_mode(f"{self._gone}{'/'.join(parts[:n])}{_GONE}") for n in range(2, len(parts) + 1))
+        return any(mode_of(f"{self._gone}{'/'.join(parts[:n])}{_GONE}") for n in range(2, len(parts) + 1))
 
     def _places(self, name: str) -> dict[str, str]:
         copies = f"{self._copies}{name}"
-        left = {one.removesuffix(_GONE) for one in _names(f"{self._gone}{name}") if one.endswith(_GONE)}
-        users = [] if self._is_gone(name) else [one for one in _names(name) if one not in left]
+        left = {one.removesuffix(_GONE) for one in names_in(f"{self._gone}{name}") if one.endswith(_GONE)}
+        users = [] if self._is_gone(name) else [one for one in names_in(name) if one not in left]
         inner = name.rstrip("/")
-        return {one: f"{inner}/{one}" for one in users} | {one: f"{copies}/{one}" for one in _names(copies)}
+        return {one: f"{inner}/{one}" for one in users} | {one: f"{copies}/{one}" for one in names_in(copies)}
 
 
 class _Name(NamedTuple):
@@ -253,64 +255,3 @@ class _Name(NamedTuple):
 
     def __hash__(self) -> int:
         return hash(self.name)
-
-
-def _error(number: int, path: Any) -> OSError:
-    return OSError(number, os.strerror(number), path)
-
-
-def _mode(path: Any, *, follow: bool = False) -> int:
-    """The type and mode of what is there; 0 if nothing is."""
-    try:
-        return posix.stat(path, follow_symlinks=follow).st_mode
-    except (OSError, ValueError):
-        return 0
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return posix.listdir(folder)
-    except OSError:
-        return []
-
-
-def _path_of(descriptor: int) -> str:
-    return posix.readlink(f"/proc/self/fd/{descriptor}")
-
-
-def _make(folder: str) -> None:
-    """Make a folder and those above it."""
-    parts = folder.split("/")
-    for number in range(2, len(parts) + 1):
-        try:
-            posix.mkdir("/".join(parts[:number]))
-        except FileExistsError:
-            continue
-        except OSError:  # as for one above that cannot be written to and is there
-            if not _mode("/".join(parts[:number])):
-                raise
-
-
-def _copy(source: str, place: str) -> None:
-    """Copy a file, or a link, with its mode and times. Others see the whole copy or none."""
-    found = posix.stat(source, follow_symlinks=False)
-    own = f"{place}.{os.getpid()}"
-    if stat.S_ISLNK(found.st_mode):
-        posix.symlink(posix.readlink(source), own)
-        return posix.replace(own, place)
-    reader = posix.open(source, os.O_RDONLY | os.O_CLOEXEC)
-    writer = posix.open(own, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        for _ in _sent(reader, writer):
-            pass
-        posix.chmod(own, stat.S_IMODE(found.st_mode))
-        posix.utime(own, ns=(found.st_atime_ns, found.st_mtime_ns))
-    finally:
-        posix.close(reader)
-        posix.close(writer)
-    return posix.replace(own, place)
-
-
-def _sent(reader: int, writer: int) -> Iterator[int]:
-    while count := posix.sendfile(writer, reader, None, 1 << 30):
-        yield count

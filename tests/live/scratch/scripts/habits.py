@@ -115,6 +115,16 @@ def renames_a_folder_of_its_own():
     return os.path.isdir("ck/step1"), os.listdir("ck/step1"), saved("ck/step1/a.pt")
 
 
+def saves_to_a_folder_that_is_on_the_same_disk_as_the_temporary_one():
+    with tempfile.NamedTemporaryFile("w", delete=False) as file:
+        file.write("new")
+    os.rename(file.name, "ck/last.pt")
+    folder = tempfile.mkdtemp()
+    Path(folder, "a").touch()
+    os.replace(folder, "ck/folder")
+    return open("ck/last.pt").read(), os.listdir("ck/folder"), os.path.exists(folder)
+
+
 def copies():
     save("ck/last.pt")
     shutil.copy("ck/last.pt", "ck/best.pt")

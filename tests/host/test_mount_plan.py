@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from gputune.host.overlay import Disk, Step, mounts, plan
+from gputune.host.mount_plan import Disk, mounts, plan
+from gputune.host.overlay import Step
 
 HOME = "/home/u"
 OWN = ("/bin", "/etc", "/home", "/opt", "/tmp", "/usr", "/var")
