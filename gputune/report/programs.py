@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import groupby
 from math import ceil
 from pathlib import Path
 from statistics import median
@@ -11,13 +12,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 from gputune.host.shared_text import TEXTS, cleaner
 from gputune.knobs.dataloader_workers import WORKERS
-from gputune.measurement import LEAST_GAIN, Measurement
+from gputune.measurement import FEWEST_PAIRS, LEAST_GAIN, Measurement
 from gputune.profile import Program
 from gputune.report import json
 from gputune.report.charts import STAR, Cell, Chart, Mark, Picture, number, ratio, ratio_mark
 from gputune.report.progress import elapsed_words
 from gputune.report.tables import console_of, draw, plain
-from gputune.resources.printable import counted, quoted
+from gputune.resources.printable import quoted
 from gputune.resources.unreadable import Cause
 from gputune.search.combination import DEFAULT, Combination
 from gputune.search.search import ENDS
@@ -82,6 +83,8 @@ def seeming(program: Program) -> tuple[Combination, float] | None:
 
 def why_nothing(program: Program) -> str:
     """What a tune that chose nothing says of a program, in its last line and wherever its profile is shown."""
+    if _is_too_little(program):
+        return "nothing can be told, since too few steps were timed; tune again with more --minutes or more steps"
     if open_ := seeming(program):
         what, times = open_
         return (
@@ -92,6 +95,13 @@ def why_nothing(program: Program) -> str:
     names = [gap.fact for gap in program.gaps if gap.cause == FAILED]
     failed = f"; {' and '.join(names)} failed" if names else ""
     return f"nothing is to be gained here: torch's defaults are best{refused}{failed}"
+
+
+def _is_too_little(program: Program) -> bool:
+    """Whether the search came to no last comparison, and left another one before it had enough rounds to tell."""
+    stages = {str(row.params["stage"]) for row in _timed(program)}
+    fewest = min((len(row.samples) for row in _timed(program) if row.params["stage"] != "loading"), default=0)
+    return "final" not in stages and len(stages) > 0 and fewest < FEWEST_PAIRS
 
 
 def charts(program: Program) -> Iterator[Chart]:
@@ -130,11 +140,14 @@ def _timed(program: Program) -> list[Measurement]:
     return [row for row in timed if row.params.get("stage") in STAGES]
 
 
+def _blocks(rows: Sequence[Measurement]) -> Iterator[tuple[str, list[Measurement]]]:
+    """The rows of each comparison, with the name of its stage; a stage may come again."""
+    for stage, block in groupby(rows, lambda row: str(row.params["stage"])):
+        yield stage, list(block)
+
+
 def _bars(rows: Sequence[Measurement], stars: Stars) -> Iterator[Picture]:
-    stages: dict[str, list[Measurement]] = {}
-    for row in rows:
-        stages.setdefault(str(row.params["stage"]), []).append(row)
-    for stage, arms in stages.items():
+    for stage, arms in _blocks(rows):
         marks = {}
         for row in arms:
             note = f"{number(1000 / row.median)} ms"
@@ -147,11 +160,8 @@ def _arms(rows: Sequence[Measurement], stars: Stars) -> Iterator[tuple[Cell, ...
     """Each stage's arms. One that was dropped after the first rounds, or a number of workers, has too few samples to
     be compared in pairs: its ratio is rough.
     """
-    firsts: dict[str, Measurement] = {}
-    for row in rows:
-        stage = str(row.params["stage"])
-        new = stage not in firsts
-        first = firsts.setdefault(stage, row)
+    for stage, first, row in ((stage, block[0], row) for stage, block in _blocks(rows) for row in block):
+        new = row is first
         memory = number(row.conditions["peak_mib"]) if "peak_mib" in row.conditions else ""
         works = number(row.conditions["device_ms"]) if "device_ms" in row.conditions else ""
         waited = row.conditions.get("waited", 0.0)
@@ -185,18 +195,20 @@ def answer(result: TuneResult, path: Path, command: Sequence[str]) -> str:
     program = result.program
     if result.gain is None:
         return f"{program.entry}: {why_nothing(program)}"
-    found = result.gain
+    found, probably = result.gain, "probably " if result.disturbed else ""
     before = 1000 / next(row.median for row in program.measurements if row.params == {"stage": "final"})
-    probably = "probably " if result.disturbed else ""
+    gained = (
+        f"{before:.4g} -> {before / found.ratio:.4g} ms a {_what(program)}, "
+        f"{probably}{found.ratio:.3g} times ({found.low:.3g} to {found.high:.3g}) as fast"
+    )
     words = [
-        f"{program.entry}: {before:.4g} -> {before / found.ratio:.4g} ms a {_what(program)}, "
-        f"{probably}{found.ratio:.3g} times ({found.low:.3g} to {found.high:.3g}) as fast",
+        _otherwise_in_starts(program, (found.low, found.high), probably) or gained,
         *([f"{result.disturbed} meanwhile, so tune again once it is calm"] if result.disturbed else []),
         _losses(program),
         *([f"{result.more_memory:.2f} times the memory"] if result.more_memory else []),
     ]
     applied = quoted("gputune", "apply", str(path), "--", *command)
-    return "\n".join(["; ".join(words), *_confirmed(program, (found.low, found.high)), applied])
+    return "\n".join([f"{program.entry}: {'; '.join(words)}", *_cost(program), applied])
 
 
 def _losses(program: Program) -> str:
@@ -214,19 +226,28 @@ def _what(program: Program) -> str:
     return "step" if program.trains else "call"
 
 
-def _confirmed(program: Program, interval: tuple[float, float]) -> Iterator[str]:
-    """What whole starts of the script say that its steps, timed in turn in one process, do not."""
+def _otherwise_in_starts(program: Program, interval: tuple[float, float], probably: str) -> str:
+    """How fast whole starts of the script were, if that lies outside of what its steps say, timed in turn in one
+    process; else empty.
+    """
+    if program.confirmation is None:
+        return ""
+    plain, tuned = median(program.confirmation.plain_ms), median(program.confirmation.tuned_ms)
+    low, high = interval
+    if low * (1 - WITHIN) <= plain / tuned <= high * (1 + WITHIN):
+        return ""
+    return (
+        f"{plain:.4g} -> {tuned:.4g} ms a {_what(program)} in whole starts, {probably}{plain / tuned:.3g} times as "
+        f"fast (in one process, settings in turn: {low:.3g} to {high:.3g} times)"
+    )
+
+
+def _cost(program: Program) -> Iterator[str]:
+    """How much longer a start takes, if that is more than a step saves, and when it is ahead all the same."""
     confirmation = program.confirmation
     if confirmation is None:
         return
     plain, tuned = median(confirmation.plain_ms), median(confirmation.tuned_ms)
-    whole, (low, high) = plain / tuned, interval
-    if whole > high * (1 + WITHIN) or whole < low * (1 - WITHIN):
-        beyond = f"{100 * (whole / high - 1):.0f} % above" if whole > high else f"{100 * (1 - whole / low):.0f} % below"
-        starts = (
-            f"{counted(len(confirmation.tuned_ms), 'time')} with the settings and {len(confirmation.plain_ms)} without"
-        )
-        yield f"started anew {starts}: {whole:.3g} times as fast, {beyond} that interval"
     saved, cost = plain - tuned, 1000 * confirmation.cost_seconds
     if cost > saved > 0:
         steps = ceil(cost / saved)

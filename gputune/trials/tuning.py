@@ -71,7 +71,8 @@ REMEDIES = {
     "never stepped": "tune a command that trains with an optimizer of torch's, or calls its model without gradients; "
     "if it needs longer to begin, --minutes gives it more",
     "late": "--minutes gives it longer",
-    "short": "let it make more for the tune, such as more epochs or more of its data, or try fewer settings: --only",
+    "short": "let it make more for the tune, such as more epochs or more of its data; or try fewer settings, such as "
+    "--only amp_dtype,fused_optimizer",
     "stopped": "tune it again, and let it run",
 }
 
