@@ -20,8 +20,8 @@ A knob's file has
   `obstacle(root, value)`, the reason why it is not turned on in this model, or None; `turn_on(root, value)`, which
   returns the value in force and may raise; `turn_off(root)`, after which the model is as it was before; `IN_CALLS`,
   whether it may make the model's calls fail; then `FAULTS`, a pattern of what torch says as it fails, and of the
-  attributes of tensors that a program's asserts may find changed; and `INSTEAD`, other values that some are turned on
-  with;
+  attributes of tensors that a program's asserts may find changed; and `INSTEAD`, other values that are turned on for
+  some;
 - if the search tries it on a program's own steps: `STAGE`, when; `CANDIDATE`, the value that is tried beside torch's
   default; `AFTER`, the settings that it is tried on top of, as far as they are candidates; `NEEDS`, what machine and
   program must have; `SPARES_HOST`, whether a step has less to do for the host as well as for the GPU;

@@ -1,7 +1,8 @@
 """What a model's call changes besides its output, so that a call that failed can be made again as if it never had been:
 random states, buffers, the attributes of its modules, and its inputs.
 
-What a forward does to a global variable, or deep inside of an object of the program's own, cannot be seen.
+What a forward does to a global variable, or deep inside of an object of the program's own, cannot be seen; nor can that
+it draws random numbers, if it did not in the first calls.
 """
 
 import io
@@ -23,7 +24,7 @@ WHOLE = 2
 later call: how often they were written to, which torch counts, then tells whether they moved."""
 LARGE = 1000
 """Of a container with more elements only the length is kept: a copy would take more than 5 us."""
-CONTAINERS = (dict, OrderedDict, defaultdict, Counter, list, deque, set)
+CONTAINERS = frozenset((dict, OrderedDict, defaultdict, Counter, list, deque, set))
 """The types of attributes and inputs, exactly, whose elements are kept."""
 
 
@@ -32,43 +33,36 @@ Place = tuple["weakref.ref[Any]", str | None]
 
 
 class Before:
-    """What one call may change, as it was before."""
+    """What one call may change, as it was before. It is made before each call, so its work is flat."""
 
-    def __init__(
-        self,
-        inputs: Sequence[Any],
-        containers: Iterable[tuple[Place, Any]],
-        sources: Iterable[Any],
-        watched: Sequence[Any],
-    ) -> None:
-        """`watched` are tensors that are not copied."""
-        self.inputs, self.is_whole = inputs, False
-        self.containers = [(place, one, _kept(one)) for place, one in containers]
-        self._given = [(one, _kept(one)) for one in inputs if type(one) in CONTAINERS]
+    __slots__ = ("_clones", "_version", "_version_of_weights", "_watched", "containers", "inputs", "sources", "weights")
+
+    def __init__(self, inputs: Sequence[Any], containers: list[Any], sources: list[Any], watched: list[Any]) -> None:
+        """`containers` are their places, themselves and what is kept of them, and `watched` are tensors."""
+        self.inputs, self.containers = inputs, containers
         self.sources = [(one, _state(one)) for one in sources]
         self._watched, self._version = watched, _versions(watched)
-        self._given_tensors = [one for one in tensors(inputs) if not one.is_inference()]
-        self._version_of_given = _versions(self._given_tensors)
         self._clones: list[tuple[Any, int, Any]] = []
+        self.weights: list[Any] | None = None
+        self._version_of_weights = 0
 
-    def clone(self, found: Iterable[Any]) -> None:
-        """Keep everything: these tensors and those among the inputs."""
-        self.is_whole = True
-        self._clones = [(one, one._version, one.detach().clone()) for one in (*found, *self._given_tensors)]
+    def keep_everything(self, weights: list[Any]) -> None:
+        """Copy the tensors, too, but for the weights."""
+        self._clones = [(one, one._version, one.detach().clone()) for one in self._watched if not one.is_inference()]
+        self.weights, self._version_of_weights = weights, _versions(weights)
 
     def has_moved(self) -> bool:
         """Whether something has changed that was not copied."""
-        large = any(isinstance(kept, int) and not _is_as(one, kept) for one, kept in self._all())
-        given = not self.is_whole and _versions(self._given_tensors) != self._version_of_given
-        return large or given or self.is_written()
+        large = any(isinstance(kept, int) and not _is_as(one, kept) for _, one, kept in self.containers)
+        return large or self.weighs_otherwise() or (self.weights is None and _versions(self._watched) != self._version)
 
-    def is_written(self) -> bool:
-        return _versions(self._watched) != self._version
+    def weighs_otherwise(self) -> bool:
+        return self.weights is not None and _versions(self.weights) != self._version_of_weights
 
     def put_back(self) -> None:
         import torch
 
-        for one, kept in self._all():
+        for _, one, kept in self.containers:
             if not _is_as(one, kept):
                 _fill(one, kept)
         with torch.no_grad():
@@ -78,9 +72,6 @@ class Before:
         for source, state in self.sources:
             _set_state(source, state)
 
-    def _all(self) -> list[tuple[Any, Any]]:
-        return [*self._given, *((one, kept) for _, one, kept in self.containers)]
-
 
 class States:
     def __init__(self, model: Callable[[], Any], device: str) -> None:
@@ -89,11 +80,12 @@ class States:
         """
         self._model, self._device = model, device
         self._left = WHOLE
-        self._moving: list[Place] = [(weakref.ref(model()), None)]
-        """The containers that are copied before each call: the model's own attributes, and what moved in calls."""
+        self._moving: list[Place] = []
+        """The containers that moved in calls, and so are copied before each call."""
         self._usual: dict[Place, int] = {}
         """Digests of the others."""
         self._sources: list[Any] = []
+        """The sources of random numbers that moved in calls."""
         self._buffers: list[Any] = []
         self._never: str | None = None
         """Why no call can be made again."""
@@ -105,10 +97,11 @@ class States:
     def before_call(self, inputs: Sequence[Any]) -> Before | None:
         """What the call may change; None if it cannot be read, as while CUDA captures a graph."""
         try:
-            if not self._left:
-                return Before(inputs, self._found(self._moving), self._sources, self._buffers)
-            self._left -= 1
-            return self._everything(inputs)
+            if self._left:
+                self._left -= 1
+                return self._everything(inputs)
+            containers = [(place, one, _kept(one)) for place, one in self._found(self._moving)]
+            return Before(inputs, containers + _given(inputs), self._sources, _tensors(inputs) + self._buffers)
         except Exception as error:
             if is_the_programs(error):  # as a signal handler may raise it anywhere
                 raise
@@ -116,14 +109,15 @@ class States:
 
     def after_call(self, before: Before | None) -> None:
         """Learn what moves from a call that returned, if everything was kept."""
-        if before is None or not before.is_whole:
+        if before is None or before.weights is None:
             return
-        moved = [place for place, one, kept in before.containers if not _is_as(one, kept)]
+        own = [(place, one, kept) for place, one, kept in before.containers if place]
+        moved = [place for place, one, kept in own if not _is_as(one, kept)]
         self._moving = list(dict.fromkeys([*self._moving, *moved]))
-        self._usual = {place: _digest(one) for place, one, _ in before.containers if place not in self._moving}
+        self._usual = {place: _digest(one) for place, one, _ in own if place not in self._moving}
         known = {id(one) for one in self._sources}
         self._sources += [one for one, kept in before.sources if id(one) not in known and not _is_state(one, kept)]
-        if before.is_written():
+        if before.weighs_otherwise():
             self._never = "its calls change its weights"
 
     def put_back(self, before: Before | None) -> str | None:
@@ -136,7 +130,7 @@ class States:
             return "an iterator is among its inputs"
         if before.has_moved():
             return "its buffers or inputs have changed"
-        places = () if before.is_whole else self._usual.keys() - set(self._moving)
+        places = () if before.weights is not None else self._usual.keys() - set(self._moving)
         if any(_digest(one) != self._usual[place] for place, one in self._found(places)):
             return "its attributes have changed"
         before.put_back()
@@ -153,24 +147,24 @@ class States:
         usual = {id(one): one for one in found if not is_lazy(one) and not one.is_inference()}.values()
         weights = [one for one in usual if isinstance(one, torch.nn.Parameter)]
         self._buffers = [one for one in usual if not isinstance(one, torch.nn.Parameter)]
-        if not self._sources:
-            devices = {one.device for one in usual if one.device.type == self._device == "cuda"}
-            self._sources = [torch.default_generator, *(torch.cuda.default_generators[one.index] for one in devices)]
         if any(map(is_iterator, values)):
             self._never = "it holds an iterator"
+        devices = {one.device for one in usual if one.device.type == self._device == "cuda"}
+        generators = [torch.default_generator, *(torch.cuda.default_generators[one.index] for one in devices)]
         own = [random, *filter(None, [sys.modules.get("numpy.random")]), *filter(_draws, values)]
-        sources = {id(one): one for one in (*self._sources, *own)}.values()
-        before = Before(inputs, containers, sources, weights)
-        before.clone(self._buffers)
+        sources = list({id(one): one for one in (*self._sources, *generators, *own)}.values())
+        kept = [(place, one, _kept(one)) for place, one in containers]
+        before = Before(inputs, kept + _given(inputs), sources, _tensors(inputs) + self._buffers)
+        before.keep_everything(weights)
         return before
 
     def _found(self, places: Iterable[Place]) -> Iterator[tuple[Place, Any]]:
         """The containers that stand at these places now."""
         for module, name in places:
-            own = vars(module())
-            one = own if name is None else own.get(name)
-            if (container := own if name is None else _container(one)) is not None:
-                yield (module, name), container
+            own = getattr(module(), "__dict__", None)  # that of a module which is gone is None
+            one = own if name is None or own is None else _container(own.get(name))
+            if one is not None:
+                yield (module, name), one
 
 
 def iterator_in(model: Any) -> bool:
@@ -202,6 +196,16 @@ def _container(value: Any) -> Any:
     return attributes if type(attributes) is dict else None
 
 
+def _given(inputs: Sequence[Any]) -> list[tuple[None, Any, Any]]:
+    return [(None, one, _kept(one)) for one in inputs if type(one) in CONTAINERS]
+
+
+def _tensors(inputs: Sequence[Any]) -> list[Any]:
+    import torch
+
+    return [one for given in inputs for one in ((given,) if isinstance(given, torch.Tensor) else tensors(given))]
+
+
 def _kept(one: Any) -> Any:
     return one.copy() if len(one) <= LARGE else len(one)
 
@@ -217,7 +221,10 @@ _version = attrgetter("_version")
 
 def _versions(found: Iterable[Any]) -> int:
     """A sum that stays the same only as long as no tensor is written to."""
-    return sum(map(_version, found))
+    try:
+        return sum(map(_version, found))
+    except RuntimeError:  # of what inference mode made, such writes are not counted
+        return sum(one._version for one in found if not one.is_inference())
 
 
 def _is_as(one: Any, kept: Any) -> bool:

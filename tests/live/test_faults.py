@@ -79,6 +79,7 @@ THE_PROGRAMS = {
     "one value in a batch": lambda: NORM(torch.ones(1, 4)),
     "an index of an embedding": lambda: nn.functional.embedding(torch.tensor([9]), torch.ones(2, 2)),
     "dtypes that no setting brings in": lambda: torch.zeros(2).double() @ torch.zeros(2),
+    "such a dtype and half precision": lambda: torch.zeros(4).double() @ HALVES,
     "torch's check of the program's condition": lambda: torch._assert(len(X) == 3, "short batch"),
 }
 

@@ -127,16 +127,15 @@ def test_later_all_is_put_back_that_moved_then_but_for_buffers() -> None:
         (lambda model, x: x.add_(1), "its buffers or inputs have changed"),
         (lambda model, x: model.items.append(1), "its attributes have changed"),
         (lambda model, x: setattr(model.inner, "count", 1), "its attributes have changed"),
-        (lambda model, x: setattr(model, "count", 1), None),
+        (lambda model, x: setattr(model, "count", 1), "its attributes have changed"),
     ],
 )
-def test_what_moves_later_for_the_first_time_is_noticed(change: Any, why: str | None) -> None:
+def test_what_moves_later_for_the_first_time_is_noticed(change: Any, why: str) -> None:
     model, x = Net(), torch.ones(2)
     states = settled(model)
     before = states.before_call((x,))
-    changed, expected = change(model, x), model.count if why else 0
-    assert states.put_back(before) == why, changed
-    assert model.count == expected
+    change(model, x)
+    assert states.put_back(before) == why
 
 
 def test_inputs_are_put_back() -> None:

@@ -70,6 +70,7 @@ TRAPS: dict[str, Trap] = {
     "compiled_mlp": Trap(rows=rows(compile=PUT), compiles=True),
     "compiled_retain_graph": Trap(rows=rows(compile=PUT), compiles=True),
     "convnet": Trap(rows=IMAGES),
+    "copy_of_attributes": Trap(rows=rows(fused=PUT + "; no optimizer of torch's trains it")),
     "custom_function": Trap(rows=rows("skipped: an autograd.Function that may not")),
     "custom_function_late": Trap(
         script="custom_function", argv=("late",), fault="a function that comes into use later is not looked at"
@@ -87,6 +88,10 @@ TRAPS: dict[str, Trap] = {
         f"exception_later_{name.lower()}": Trap(raises=True, script="exception", argv=(name, "4"))
         for name in ("KeyError", "RuntimeError", "ValueError")
     },
+    **{
+        f"exceptions_of_its_own_{kind}": Trap(script="exceptions_of_its_own", argv=(kind,))
+        for kind in ("value", "words", "derived")
+    },
     "export": Trap(),
     "fork_child": Trap(),
     "forward_method": Trap(rows=all_rows("skipped: no model was called"), script="in_forward", argv=("Direct",)),
@@ -98,6 +103,7 @@ TRAPS: dict[str, Trap] = {
     "fx_trace": Trap(),
     "gan": Trap(),
     "global_hooks": Trap(),
+    "gradients_turn_sparse": Trap(rows=rows(fused="failed: its gradients became sparse")),
     "gradient_penalty": Trap(rows=rows(compile="skipped: (create_graph)"), compiles=True, argv=("1",)),
     "inference_only": Trap(rows=NEVER, script="inference"),
     "jit_script": Trap(
@@ -117,6 +123,7 @@ TRAPS: dict[str, Trap] = {
     "lstm_packed": Trap(),
     "many_layers": Trap(rows=all_rows("skipped: are called one by one")),
     "mlp": Trap(),
+    "model_becomes_bfloat16": Trap(rows=rows(fused="failed: its gradients became bfloat16")),
     "model_becomes_double": Trap(rows=rows(fused=PUT + "; its parameters are")),
     **{
         f"model_{dtype}": Trap(rows=all_rows("skipped: its parameters are"), script="model_dtype", argv=(dtype,))
@@ -172,6 +179,7 @@ TRAPS: dict[str, Trap] = {
     "user_hooks": Trap(),
     "validation": Trap(),
     "validation_with_gradients": Trap(script="validation", argv=("gradients",)),
+    "vector_of_weights": Trap(rows=rows(last=PUT)),
     "view_in_forward": Trap(rows=rows(last=FAILED)),
     "view_of_output": Trap(rows=IMAGES),
     "view_of_weights": Trap(
