@@ -36,8 +36,8 @@ itself, so that a slice of a parameter steps as the whole does."""
 OPTIONS = ("fused", "foreach", "capturable", "differentiable")
 """The arguments by which a program chooses the form of a step."""
 GAPS = "a weight of its is a view with gaps into a larger tensor"
-_ours: "weakref.WeakSet[Any]" = weakref.WeakSet()
-"""The optimizers that were fused here."""
+_ours: "weakref.WeakKeyDictionary[Any, Callable[[str, str], None]]" = weakref.WeakKeyDictionary()
+"""The optimizers that were fused here, and what is called where one fails later."""
 _at_rest: "weakref.WeakSet[Any]" = weakref.WeakSet()
 """The optimizers fused here that step in torch's own form for the time being."""
 
@@ -53,20 +53,17 @@ def obstacle(root: Root, value: Value) -> Obstacle | None:
 
 def turn_on(root: Root, value: Value) -> Value:
     """Switch the fused form on in running optimizers. Its state counts steps on the parameters' device, where the other
-    forms count them on the CPU. A state_dict, a copy and a pickle hold neither that nor the option, so that a program
-    without gputune loads them as its own.
+    forms count them on the CPU. A state_dict, a deep copy and a pickle hold neither that nor the option, so that a
+    program without gputune loads them as its own.
     """
     for optimizer in root.optimizers:
         if optimizer in _at_rest:
             _at_rest.remove(optimizer)
             _fuse(optimizer)
         elif optimizer not in _ours and _obstacle(optimizer, root.device) is None:
-            _ours.add(optimizer)
+            _hook_up(optimizer, root.failed)
             _fuse(optimizer)
-            optimizer.register_load_state_dict_post_hook(_fuse)
-            optimizer.register_state_dict_post_hook(_unfused)
-            optimizer.register_step_pre_hook(_guarded(root.failed))
-            root.patch("optimizer_saved", _saved)
+            root.patch("optimizer_saved", _saved, _copied)
     return True
 
 
@@ -127,13 +124,26 @@ def _saved(optimizer: Any, state: dict[str, Any]) -> dict[str, Any]:
     return _unfused(optimizer, state) if optimizer in _ours else state
 
 
+def _copied(optimizer: Any, other: Any) -> None:
+    """A shallow copy has the same groups and state, and so the same form."""
+    if optimizer in _ours:
+        _hook_up(other, _ours[optimizer])
+
+
+def _hook_up(optimizer: Any, failed: Callable[[str, str], None]) -> None:
+    _ours[optimizer] = failed
+    optimizer.register_load_state_dict_post_hook(_fuse)
+    optimizer.register_state_dict_post_hook(_unfused)
+    optimizer.register_step_pre_hook(_guarded(failed))
+
+
 def _guarded(failed: Callable[[str, str], None]) -> Callable[..., Any]:
     """A hook before each step, which turns the fused form off if it could not make the step, and torch's could."""
 
     def look(optimizer: Any) -> None:
         if is_fused(optimizer) and (why := _misfit(optimizer)):
             _unfuse(optimizer)
-            _ours.discard(optimizer)
+            _ours.pop(optimizer, None)
             failed("fused_optimizer", why)
 
     def before_step(optimizer: Any, inputs: Any, named: Any) -> Any:

@@ -107,6 +107,23 @@ class TestPutIn:
         optimizer.step()
         assert not torch.equal(before[0], next(more.parameters()))
 
+    def test_a_shallow_copy_shares_groups_and_state_and_is_looked_after_too(self, kind: Any) -> None:
+        torch.manual_seed(0)
+        plain = mlp()
+        model = copy.deepcopy(plain)
+        other, optimizer = stepped(plain, kind), stepped(model, kind)
+        fused(model, optimizer)
+        shared = copy.copy(optimizer)
+        assert type(shared) is kind
+        assert shared.state is optimizer.state
+        assert shared.param_groups is optimizer.param_groups
+        assert shared.state_dict()["param_groups"][0]["fused"] is None
+        assert copy.deepcopy(shared).param_groups[0]["fused"] is None
+        sliced(model[2])
+        sliced(plain[2])
+        assert close(train(model, shared), train(plain, copy.copy(other)))
+        assert close(train(model, optimizer), train(plain, other))
+
     def test_a_pickle_goes_on(self, kind: Any) -> None:
         model, optimizer = fused_model(kind)
         copied, other = copy.deepcopy((model, optimizer))
@@ -298,3 +315,13 @@ def test_parameters_that_get_their_first_gradient_late_get_the_same_momentum(dam
         train(one, its)
     assert close(list(model.parameters()), list(plain.parameters()))
     assert len(told) == bool(own["dampening"])
+
+
+def test_a_shallow_copy_of_an_optimizer_that_saves_in_its_own_way_is_made_in_that_way() -> None:
+    class Own(torch.optim.SGD):
+        def __getstate__(self) -> dict[str, Any]:
+            return {**super().__getstate__(), "own": 1}  # type: ignore[no-untyped-call]
+
+    fused_model(torch.optim.SGD)
+    made = copy.copy(Own(mlp().parameters(), lr=0.1))
+    assert (type(made), vars(made)["own"], made.param_groups[0]["lr"]) == (Own, 1, 0.1)
