@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import Need, Numerics, Obstacle, Phase, Root, Stage, Value
+from ._memory import other_users
 from ._outputs import is_channels_last
 
 VALUE = bool
@@ -32,7 +33,12 @@ def obstacle(root: Root, value: Value) -> Obstacle | None:
         return None
     if is_last(root.model):
         return Obstacle("the program uses channels_last itself", users=True)
-    return Obstacle("DistributedDataParallel had wrapped it before") if root.is_ddp and not root.in_turn else None
+    if root.is_ddp and not root.in_turn:
+        return Obstacle("DistributedDataParallel had wrapped it before")
+    weights = list(_images(root.model.parameters()))
+    gradients = [] if root.is_ddp else [one.grad for one in weights if one.grad is not None]
+    used = other_users(weights, "weights") or other_users(gradients, "gradients")
+    return Obstacle(used) if used else None
 
 
 def turn_on(root: Root, value: Value) -> Value:
@@ -74,9 +80,12 @@ def convert(model: Any) -> None:
 
 
 def _lay_out(root: Root, layout: Any) -> None:
+    """What the program uses in another way since it was found stays where it is: the layout is a matter of speed."""
     for parameter in _images(root.model.parameters()):
+        if other_users([parameter], "weights"):
+            continue
         parameter.data = parameter.data.contiguous(memory_format=layout)
-        if parameter.grad is not None:
+        if parameter.grad is not None and not other_users([parameter.grad], "gradients"):
             parameter.grad.data = parameter.grad.data.contiguous(memory_format=layout)
         for optimizer in root.optimizers:
             state = optimizer.state.get(parameter, {})

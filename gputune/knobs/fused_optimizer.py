@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import Need, Numerics, Obstacle, Phase, Root, Stage, Value
+from ._memory import other_users
 
 VALUE = bool
 DEFAULT = False
@@ -34,8 +35,9 @@ KINDS = ("Adam", "AdamW", "SGD")
 itself, so that a slice of a parameter steps as the whole does."""
 OPTIONS = ("fused", "foreach", "capturable", "differentiable")
 """The arguments by which a program chooses the form of a step."""
-_ours: "weakref.WeakSet[Any]" = weakref.WeakSet()
-"""The optimizers that were fused here."""
+GAPS = "a weight of its is a view with gaps into a larger tensor"
+_ours: "weakref.WeakKeyDictionary[Any, Callable[[str, str], None]]" = weakref.WeakKeyDictionary()
+"""The optimizers that were fused here, and what is called where one fails later."""
 _at_rest: "weakref.WeakSet[Any]" = weakref.WeakSet()
 """The optimizers fused here that step in torch's own form for the time being."""
 
@@ -51,20 +53,17 @@ def obstacle(root: Root, value: Value) -> Obstacle | None:
 
 def turn_on(root: Root, value: Value) -> Value:
     """Switch the fused form on in running optimizers. Its state counts steps on the parameters' device, where the other
-    forms count them on the CPU. A state_dict, a copy and a pickle hold neither that nor the option, so that a program
-    without gputune loads them as its own.
+    forms count them on the CPU. A state_dict, a deep copy and a pickle hold neither that nor the option, so that a
+    program without gputune loads them as its own.
     """
     for optimizer in root.optimizers:
         if optimizer in _at_rest:
             _at_rest.remove(optimizer)
             _fuse(optimizer)
         elif optimizer not in _ours and _obstacle(optimizer, root.device) is None:
-            _ours.add(optimizer)
+            _hook_up(optimizer, root.failed)
             _fuse(optimizer)
-            optimizer.register_load_state_dict_post_hook(_fuse)
-            optimizer.register_state_dict_post_hook(_unfused)
-            optimizer.register_step_pre_hook(_guarded(root.failed))
-            root.patch("optimizer_saved", _saved)
+            root.patch("optimizer_saved", _saved, _copied)
     return True
 
 
@@ -93,7 +92,7 @@ def _obstacle(optimizer: Any, device: str) -> Obstacle | None:
         return Obstacle("its parameters are not all FP32 on one device")
     if any(one.grad is not None and one.grad.layout != torch.strided for one in parameters):
         return Obstacle("its gradients are sparse")
-    return None
+    return None if all(map(is_dense, parameters)) else Obstacle(GAPS)
 
 
 def _fuse(optimizer: Any) -> None:
@@ -125,13 +124,26 @@ def _saved(optimizer: Any, state: dict[str, Any]) -> dict[str, Any]:
     return _unfused(optimizer, state) if optimizer in _ours else state
 
 
+def _copied(optimizer: Any, other: Any) -> None:
+    """A shallow copy has the same groups and state, and so the same form."""
+    if optimizer in _ours:
+        _hook_up(other, _ours[optimizer])
+
+
+def _hook_up(optimizer: Any, failed: Callable[[str, str], None]) -> None:
+    _ours[optimizer] = failed
+    optimizer.register_load_state_dict_post_hook(_fuse)
+    optimizer.register_state_dict_post_hook(_unfused)
+    optimizer.register_step_pre_hook(_guarded(failed))
+
+
 def _guarded(failed: Callable[[str, str], None]) -> Callable[..., Any]:
     """A hook before each step, which turns the fused form off if it could not make the step, and torch's could."""
 
     def look(optimizer: Any) -> None:
         if is_fused(optimizer) and (why := _misfit(optimizer)):
             _unfuse(optimizer)
-            _ours.discard(optimizer)
+            _ours.pop(optimizer, None)
             failed("fused_optimizer", why)
 
     def before_step(optimizer: Any, inputs: Any, named: Any) -> Any:
@@ -144,7 +156,9 @@ def _guarded(failed: Callable[[str, str], None]) -> Callable[..., Any]:
             look(optimizer)
             return loss
 
-        return (optimizer, looked_at), {}
+        if len(inputs) > 1:
+            return (inputs[0], looked_at, *inputs[2:]), named
+        return inputs, {**named, "closure": looked_at}
 
     return before_step
 
@@ -154,39 +168,89 @@ def is_fused(optimizer: Any) -> bool:
 
 
 def _misfit(optimizer: Any) -> str | None:
-    """What keeps the fused form from making a step. A weight may have got other memory since the last step, as by
-    `vector_to_parameters`: the fused form, which goes through memory and not by strides, gets the rest in its layout.
+    """What keeps the fused form from making a step; what it would lack for one is made."""
+    states = {id(one): state for one, state in optimizer.state.items()}  # a tensor's own hash is slow
+    stepped = [one for group in optimizer.param_groups for one in group["params"] if one.grad is not None]
+    gradients = [one.grad for one in stepped]
+    return _unfit(gradients) or _laid_out(stepped, gradients, states) or _momenta(optimizer, states)
+
+
+def _unfit(gradients: list[Any]) -> str | None:
+    import torch
+
+    strided, single = torch.strided, torch.float32
+    for gradient in gradients:
+        if gradient.layout != strided:
+            return "its gradients became sparse"
+        if gradient.dtype != single:
+            return f"its gradients became {str(gradient.dtype).removeprefix('torch.')}"
+    return None
+
+
+def _laid_out(stepped: list[Any], gradients: list[Any], states: dict[int, dict[str, Any]]) -> str | None:
+    """Bring gradients and the optimizer's state into their weights' layout, or say why that cannot be: the fused form
+    goes through memory and not by strides, and a weight or its gradient may have got other memory since the last step.
     """
     import torch
 
-    for group in optimizer.param_groups:
-        for parameter in group["params"]:
-            gradient = parameter.grad
-            if gradient is None:
-                continue
-            if gradient.layout != torch.strided:
-                return "its gradients became sparse"
-            if gradient.dtype != torch.float32:
-                return f"its gradients became {str(gradient.dtype).removeprefix('torch.')}"
-            if parameter.dim() == 4:
-                _lay_as(parameter, optimizer.state.get(parameter, {}))
+    tensors = [value for state in states.values() for value in state.values() if isinstance(value, torch.Tensor)]
+    if all(map(torch.Tensor.is_contiguous, stepped + gradients + tensors)):
+        return None
+    if not all(map(is_dense, stepped)):
+        return GAPS
+    if any(not _is_laid_as(one, one.grad) and other_users([one.grad], "gradients") for one in stepped):
+        return "a gradient has another layout than its weight, and something else uses the gradient's memory"
+    for parameter in stepped:
+        _lay_as(parameter, states.get(id(parameter), {}))
     return None
+
+
+def _momenta(optimizer: Any, states: dict[int, dict[str, Any]]) -> str | None:
+    """Make the momentum of parameters that get their first gradient after others of their group, which torch's fused
+    SGD does not. Zeros become the gradient in the step, as the first momentum is, but for a dampening.
+    """
+    import torch
+
+    have = {key for key, state in states.items() if state.get("momentum_buffer") is not None}
+    for group in optimizer.param_groups:
+        if not (group["fused"] and group.get("momentum")):
+            continue
+        stepped = [one for one in group["params"] if one.grad is not None]
+        late = [one for one in stepped if id(one) not in have]
+        if len(late) in (0, len(stepped)):
+            continue
+        if group["dampening"]:
+            return "a parameter got its first gradient after others, and there is a dampening"
+        for parameter in late:
+            optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
+    return None
+
+
+def is_dense(one: Any) -> bool:
+    """Whether a tensor fills its part of memory, each place once, in any order."""
+    expected = 1
+    for stride, size in sorted(zip(one.stride(), one.shape, strict=True)):
+        if size != 1 and stride != expected:
+            return bool(one.numel() == 0)
+        expected *= size
+    return True
+
+
+def _is_laid_as(parameter: Any, one: Any) -> bool:
+    if one.stride() == parameter.stride():
+        return True
+    sizes = zip(one.shape, one.stride(), parameter.stride(), strict=True)
+    return all(size == 1 or left == right for size, left, right in sizes)
 
 
 def _lay_as(parameter: Any, state: dict[str, Any]) -> None:
     """Bring the gradient and the optimizer's state into the parameter's layout."""
     import torch
 
-    def is_laid_out(one: Any) -> bool:
-        if one.stride() == parameter.stride():
-            return True
-        sizes = zip(one.shape, one.stride(), parameter.stride(), strict=True)
-        return all(size == 1 or left == right for size, left, right in sizes)
-
-    if not is_laid_out(parameter.grad):
+    if not _is_laid_as(parameter, parameter.grad):
         parameter.grad.data = torch.empty_like(parameter).copy_(parameter.grad)
     for name, value in state.items():
-        if isinstance(value, torch.Tensor) and value.shape == parameter.shape and not is_laid_out(value):
+        if isinstance(value, torch.Tensor) and value.shape == parameter.shape and not _is_laid_as(parameter, value):
             state[name] = torch.empty_like(parameter).copy_(value)
 
 

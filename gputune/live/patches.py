@@ -149,19 +149,32 @@ def backward_begun(begun: Callable[[list[Any]], None]) -> Undo:
     return together([*backwards, replaced(torch.amp.GradScaler, "scale", scale)])
 
 
-def optimizer_saved(change: Callable[[Any, Any], Any]) -> Undo:
-    """Have copies and pickles of optimizers hold what `change` makes of one and its state, for which there is no hook.
-    An attribute of an instance would follow the instance's attributes into others.
+def optimizer_saved(change: Callable[[Any, Any], Any], copied: Callable[[Any, Any], object]) -> Undo:
+    """Have deep copies and pickles of optimizers hold what `change` makes of one and its state, for which there is no
+    hook. An attribute of an instance would follow the instance's attributes into others. A shallow copy holds the state
+    itself, and `copied` is called with the optimizer and its copy.
     """
     import torch
 
-    original = torch.optim.Optimizer.__getstate__
+    kind: Any = torch.optim.Optimizer
+    original = kind.__getstate__
 
     @functools.wraps(original)
     def getstate(self: Any) -> Any:
         return change(self, original(self))
 
-    return replaced(torch.optim.Optimizer, "__getstate__", getstate)
+    def shallow(self: Any) -> Any:
+        make, given, state = (*self.__reduce_ex__(4), None)[:3]
+        made = make(*given)
+        made.__setstate__(original(self) if type(self).__getstate__ is getstate else state)
+        copied(self, made)
+        return made
+
+    undo = replaced(kind, "__getstate__", getstate)
+    if hasattr(kind, "__copy__"):
+        return undo
+    kind.__copy__ = shallow
+    return together([undo, lambda: delattr(kind, "__copy__")])
 
 
 def weights_flattened() -> Undo:

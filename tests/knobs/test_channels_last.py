@@ -101,3 +101,78 @@ class TestFlattened:
         assert int((model[0].weight == 0).sum()) == int((plain[0].weight == 0).sum()) == 54
         if cut is prune.l1_unstructured:
             assert torch.equal(model[0].weight, plain[0].weight)
+
+
+def shared(model: Any) -> Any:
+    return model.share_memory()
+
+
+def flat(model: Any) -> Any:
+    whole, start = torch.cat([one.data.flatten() for one in model.parameters()]), 0
+    for one in model.parameters():
+        one.data = whole[start : start + one.numel()].view_as(one)
+        start += one.numel()
+    return whole
+
+
+def of_another_model(model: Any) -> Any:
+    other = convnet()
+    other[0].weight.data = model[0].weight.data
+    return other
+
+
+def flat_gradients(model: Any) -> Any:
+    whole = torch.zeros(2, *model[0].weight.shape)
+    model[0].weight.grad = whole[0]
+    return whole
+
+
+class TestOtherUsers:
+    """Other memory would be lost to whatever uses a weight's."""
+
+    @pytest.mark.parametrize(
+        ("use", "why"),
+        [
+            (shared, "other processes may share the memory of its weights"),
+            (flat, "one of its weights is part of a larger tensor"),
+            (of_another_model, "another tensor or array shares the memory of one of its weights"),
+            (lambda model: model[0].weight.detach(), "another tensor or array shares the memory of one of its weights"),
+            (lambda model: model[0].weight.detach().numpy(), "another tensor or array shares the memory of one of its"),
+            (lambda model: model.state_dict(), "another tensor or array shares the memory of one of its weights"),
+            (flat_gradients, "one of its gradients is part of a larger tensor"),
+        ],
+    )
+    def test_a_model_with_such_a_weight_or_gradient_is_left_alone(self, use: Any, why: str) -> None:
+        model = convnet()
+        used = use(model)
+        found = channels_last.obstacle(rooted(model), True)
+        assert found is not None
+        assert found.why.startswith(why)
+        assert not found.users
+        del used  # which had to be there until now
+
+    def test_two_parameters_with_one_memory_are_left_and_one_that_two_layers_have_is_not(self) -> None:
+        model = nn.Sequential(nn.Conv2d(3, 3, 3), nn.Conv2d(3, 3, 3))
+        model[1].weight = model[0].weight
+        assert channels_last.obstacle(rooted(model, stepped(model, torch.optim.SGD)), True) is None
+        model[1].weight = nn.Parameter(model[0].weight.data)
+        assert channels_last.obstacle(rooted(model), True) is not None
+
+    @pytest.mark.parametrize("kind", [torch.optim.AdamW, torch.optim.SGD])
+    def test_neither_the_optimizer_nor_a_graph_nor_what_is_gone_is_one(self, kind: Any) -> None:
+        model = convnet()
+        optimizer = stepped(model, kind)
+        copied, seen = copy.deepcopy(model.state_dict()), [float(model[0].weight.detach().numpy().sum())]
+        loss = model(torch.ones(2, 3, 8, 8)).square().mean()
+        assert channels_last.obstacle(rooted(model, optimizer), True) is None
+        assert (len(copied), len(seen), loss.requires_grad) == (9, 1, True)
+
+    def test_what_is_used_once_it_is_on_stays_where_it_is_as_it_is_turned_off(self) -> None:
+        model = convnet()
+        root = rooted(model, stepped(model, torch.optim.AdamW))
+        channels_last.turn_on(root, True)
+        weight = model[0].weight.detach()
+        channels_last.turn_off(root)
+        assert weight.data_ptr() == model[0].weight.data_ptr()
+        assert model[3].weight.is_contiguous()
+        assert model(torch.ones(2, 3, 8, 8)).shape == (2, 4, 6, 6)

@@ -107,6 +107,23 @@ class TestPutIn:
         optimizer.step()
         assert not torch.equal(before[0], next(more.parameters()))
 
+    def test_a_shallow_copy_shares_groups_and_state_and_is_looked_after_too(self, kind: Any) -> None:
+        torch.manual_seed(0)
+        plain = mlp()
+        model = copy.deepcopy(plain)
+        other, optimizer = stepped(plain, kind), stepped(model, kind)
+        fused(model, optimizer)
+        shared = copy.copy(optimizer)
+        assert type(shared) is kind
+        assert shared.state is optimizer.state
+        assert shared.param_groups is optimizer.param_groups
+        assert shared.state_dict()["param_groups"][0]["fused"] is None
+        assert copy.deepcopy(shared).param_groups[0]["fused"] is None
+        sliced(model[2])
+        sliced(plain[2])
+        assert close(train(model, shared), train(plain, copy.copy(other)))
+        assert close(train(model, optimizer), train(plain, other))
+
     def test_a_pickle_goes_on(self, kind: Any) -> None:
         model, optimizer = fused_model(kind)
         copied, other = copy.deepcopy((model, optimizer))
@@ -206,3 +223,105 @@ def test_a_copy_of_all_attributes_is_pickled_with_its_own_state() -> None:
     vars(other).update(vars(optimizer))
     other.param_groups = [{**group, "fused": None, "lr": 7.0} for group in optimizer.param_groups]
     assert copy.deepcopy(other).param_groups[0]["lr"] == 7.0
+
+
+class Transposed(nn.Module):
+    """Its weight is dense, but in another order than torch's usual one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.arange(32.0).view(8, 4).sin().t())
+
+    def forward(self, x: Any) -> Any:
+        return (x @ self.weight).tanh()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_gradient_of_another_layout_than_its_weight_is_stepped_as_without_it(kind: Any, shared: bool) -> None:
+    model, plain = Transposed(), Transposed()
+    optimizer, other = stepped(model, kind), stepped(plain, kind)
+    told = noting(model, optimizer)
+    flat = torch.zeros(2, 32)
+    for one, its, memory in ((model, optimizer, flat[0]), (plain, other, flat[1])):
+        for _ in range(3):
+            (found,) = torch.autograd.grad(one(X).square().sum(), [one.weight])
+            if shared:
+                memory.copy_(found.contiguous().flatten())
+            one.weight.grad = memory.view(4, 8) if shared else found.contiguous()
+            its.step()
+            assert not shared or one.weight.grad.data_ptr() == memory.data_ptr()
+    assert close([model.weight], [plain.weight])
+    assert len(told) == shared
+
+
+def sliced(layer: Any) -> Any:
+    """A larger tensor, of which a layer's weight is a part now."""
+    full = torch.arange(float(layer.weight.numel() * 2)).view(len(layer.weight), -1).cos()
+    layer.weight.data = full[:, : layer.weight.shape[1]]
+    return full
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_weight_with_gaps_is_never_stepped_by_the_fused_form(kind: Any) -> None:
+    torch.manual_seed(0)
+    model = mlp()
+    plain = copy.deepcopy(model)
+    optimizer, other = stepped(model, kind), stepped(plain, kind)
+    told = noting(model, optimizer)
+    (full, kept), (its_full, _) = [(full, full.clone()) for full in (sliced(model[2]), sliced(plain[2]))]
+    assert close(train(model, optimizer), train(plain, other))
+    assert torch.equal(full[:, 8:], kept[:, 8:])
+    assert close([full], [its_full])
+    assert told == [("fused_optimizer", "a weight of its is a view with gaps into a larger tensor")]
+    sliced(plain[2])
+    found = fused_optimizer.obstacle(rooted(plain, other), True)
+    assert found is not None
+    assert (found.why, found.users) == (told[0][1], False)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_other_hooks_see_the_words_that_the_program_gave(named: bool) -> None:
+    model, optimizer = fused_model(torch.optim.SGD)
+    seen: list[tuple[int, list[str]]] = []
+    for register in (optimizer.register_step_pre_hook, optimizer.register_step_post_hook):
+        register(lambda _, inputs, named: seen.append((len(inputs), sorted(named))))
+
+    def closure() -> Any:
+        optimizer.zero_grad()
+        loss = model(X).square().mean()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure=closure) if named else optimizer.step(closure)
+    assert seen == [(1, ["closure"]) if named else (2, [])] * 2
+
+
+@pytest.mark.parametrize("dampening", [0, 0.5])
+@pytest.mark.parametrize("options", [{"nesterov": True}, {"weight_decay": 0.1, "maximize": True}])
+def test_parameters_that_get_their_first_gradient_late_get_the_same_momentum(dampening: float, options: Any) -> None:
+    torch.manual_seed(0)
+    model = mlp()
+    plain = copy.deepcopy(model)
+    own = {"dampening": 0 if "nesterov" in options else dampening, **options}
+    optimizer, other = (torch.optim.SGD(one.parameters(), lr=0.01, momentum=0.9, **own) for one in (model, plain))
+    told: list[tuple[str, str]] = []
+    for one, its in ((model, optimizer), (plain, other)):
+        one[0].requires_grad_(False)
+        train(one, its)
+        told = noting(model, optimizer) if one is model else told
+        train(one, its)
+        one[0].requires_grad_(True)
+        train(one, its)
+    assert close(list(model.parameters()), list(plain.parameters()))
+    assert len(told) == bool(own["dampening"])
+
+
+def test_a_shallow_copy_of_an_optimizer_that_saves_in_its_own_way_is_made_in_that_way() -> None:
+    class Own(torch.optim.SGD):
+        def __getstate__(self) -> dict[str, Any]:
+            return {**super().__getstate__(), "own": 1}  # type: ignore[no-untyped-call]
+
+    fused_model(torch.optim.SGD)
+    made = copy.copy(Own(mlp().parameters(), lr=0.1))
+    assert (type(made), vars(made)["own"], made.param_groups[0]["lr"]) == (Own, 1, 0.1)
