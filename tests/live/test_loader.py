@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import random
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,7 +17,21 @@ import pytest
 import torch
 from recorded import RecordedHost
 from torch import nn
-from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset, Subset, TensorDataset
+from torch.utils.data import (
+    BatchSampler,
+    ConcatDataset,
+    DataLoader,
+    Dataset,
+    DistributedSampler,
+    IterableDataset,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    Subset,
+    SubsetRandomSampler,
+    TensorDataset,
+    WeightedRandomSampler,
+)  # fmt: skip
 
 from gputune.live.advice import Advice, Loading, TunedProgram, entry
 from gputune.live.applied import Applied
@@ -48,6 +63,33 @@ class Other(Images): ...
 class Random(Images):
     def __getitem__(self, index: int) -> float:
         return random.random()
+
+
+class Counts(Images):
+    seen = 0
+
+    def __getitem__(self, index: int) -> float:
+        self.seen += 1
+        return float(index)
+
+
+class Several(Counts):
+    """Loads a batch at once, as torch then asks it to."""
+
+    def __getitem__(self, index: int) -> float:
+        return float(index)
+
+    def __getitems__(self, indices: list[int]) -> list[float]:
+        self.seen += 1
+        return [float(index) for index in indices]
+
+
+class Ahead(Sampler[int]):
+    def __len__(self) -> int:
+        return 8
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(random.sample(range(8), 8))
 
 
 class Gone(Images):
@@ -283,6 +325,56 @@ class TestRefused:
         session = start()
         assert workers(DataLoader(OnGpu(), collate_fn=here if fails == "batch" else None)) == 0
         assert session.became() == ("skipped", None, "a forked process could not load its first sample")
+
+    @pytest.mark.parametrize(
+        ("dataset", "why"),
+        [
+            (Counts(), "its dataset counts or consumes something as samples are loaded"),
+            (Subset(Counts(), [1, 2]), "its dataset counts or consumes something as samples are loaded"),
+            (Several(), "its dataset counts or consumes something as samples are loaded"),
+            ([threading.Lock(), threading.Lock()], "its batches cannot be passed from one process to another"),
+        ],
+    )
+    def test_what_would_be_lost_in_a_worker(self, start: Start, dataset: Any, why: str) -> None:
+        session = start()
+        assert workers(DataLoader(dataset, collate_fn=list)) == 0
+        assert session.became() == ("skipped", None, why)
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {"sampler": Ahead()},
+            {"sampler": [3, 1, 2]},
+            {"batch_sampler": [[3, 1], [2]]},
+            {"batch_sampler": BatchSampler(Ahead(), 2, drop_last=False)},
+        ],
+    )
+    def test_a_sampler_of_the_programs_own_that_may_look_at_the_loop(self, start: Start, given: Any) -> None:
+        session = start()
+        assert workers(DataLoader(SAMPLES, **given)) == 0
+        assert session.became()[2] == "its sampler is the program's own, and workers would ask it ahead of the loop"
+
+    @pytest.mark.parametrize("more", [{"replacement": True}, {"num_samples": 20}])
+    def test_a_sampler_that_draws_from_the_programs_generator_again_and_again(self, start: Start, more: Any) -> None:
+        session, generator = start(), torch.Generator()
+        assert workers(DataLoader(SAMPLES, sampler=RandomSampler(SAMPLES, generator=generator, **more))) == 0
+        assert session.became()[2] == "its sampler draws from the program's generator during an epoch"
+        assert workers(DataLoader(SAMPLES, sampler=RandomSampler(SAMPLES, **more))) == 2
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {"shuffle": True},
+            {"shuffle": True, "generator": torch.Generator()},
+            {"sampler": SubsetRandomSampler([1, 2])},
+            {"sampler": WeightedRandomSampler([1.0, 2.0], 4)},
+            {"sampler": DistributedSampler(SAMPLES, num_replicas=2, rank=0)},
+            {"batch_sampler": BatchSampler(SequentialSampler(SAMPLES), 2, drop_last=False)},
+        ],
+    )
+    def test_but_not_torchs_own_samplers(self, start: Start, given: Any) -> None:
+        start()
+        assert workers(DataLoader(SAMPLES, **given)) == 2
 
     @pytest.mark.slow
     @pytest.mark.parametrize("given", [{"batch_size": None}, {"batch_size": None, "collate_fn": float}, {}])
