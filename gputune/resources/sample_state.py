@@ -18,12 +18,12 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-MOST_OBJECTS = 10_000
+MOST_OBJECTS = 3000
 """How many objects are looked at, those near to the dataset first."""
 MOST_ELEMENTS = 100_000
 """A longer container is compared by its length and by `MOST_ENTERED` elements."""
-MOST_ENTERED = 1000
-"""The first elements of a container that are themselves looked into."""
+MOST_ENTERED = 200
+"""How many parts of an object are themselves looked into."""
 MOST_BYTES = 1 << 20
 """The bytes of a large array that are compared, at its beginning and at its end."""
 PLAIN = (type(None), bool, int, float, complex, str, bytes, range)
@@ -154,19 +154,18 @@ def _class_parts(kind: type) -> list[Any]:
 
 
 def _instance_parts(one: Any) -> list[Any]:
-    parts = []
-    if isinstance(one, (dict, *CONTAINERS)):
-        most = MOST_ELEMENTS if len(one) <= MOST_ELEMENTS else MOST_ENTERED
-        values = one.values() if isinstance(one, dict) else ()
-        parts = [*itertools.islice(values, most), *itertools.islice(one, most)]
-    parts += getattr(one, "__dict__", {}).values()
+    parts = [type(one), *getattr(one, "__dict__", {}).values()]
     for kind in type(one).__mro__:
         names = vars(kind).get("__slots__", ())
         slots = [vars(kind).get(name) for name in ((names,) if isinstance(names, str) else names)]
         parts += [
             slot.__get__(one) for slot in slots if isinstance(slot, types.MemberDescriptorType) and _set(slot, one)
         ]
-    return [*parts, type(one)]
+    if isinstance(one, (dict, *CONTAINERS)):
+        most = MOST_ELEMENTS if len(one) <= MOST_ELEMENTS else MOST_ENTERED
+        values = one.values() if isinstance(one, dict) else ()
+        parts += [*itertools.islice(values, most), *itertools.islice(one, most)]
+    return parts
 
 
 def _set(slot: types.MemberDescriptorType, one: Any) -> bool:

@@ -90,7 +90,8 @@ def test_a_loader_whose_samples_count_in_the_dataset_is_left(loaders: Loaders) -
             self.seen += 1
             return super().__getitem__(index)
 
-    next(iter(data.DataLoader(Counts())))
+    loader = data.DataLoader(Counts())
+    next(iter(loader))
     assert loaders.described().obstacle == "its dataset counts or consumes something as samples are loaded"
 
 
