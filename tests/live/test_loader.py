@@ -227,6 +227,67 @@ class TestGiven:
         assert session.became()[:2] == ("applied", 8)
 
 
+@pytest.mark.slow
+class TestOrder:
+    """Samples come in the order in which they come without workers, and so does what is drawn beside them."""
+
+    def zipped(self) -> Any:
+        one, other = (DataLoader(SAMPLES, batch_size=2, shuffle=True) for _ in range(2))
+        return [(a[0].tolist(), b[0].tolist()) for a, b in zip(one, other, strict=True)]
+
+    def two_iterators_of_one_loader(self) -> Any:
+        made = DataLoader(SAMPLES, batch_size=2, shuffle=True, generator=torch.Generator().manual_seed(1))
+        one, other = iter(made), iter(made)
+        return [next(each)[0].tolist() for each in (other, one, one, other)]
+
+    def draws_of_the_shuffles_generator(self) -> Any:
+        generator = torch.Generator().manual_seed(1)
+        made = DataLoader(SAMPLES, batch_size=3, shuffle=True, drop_last=True, generator=generator)
+        return [(batch[0].tolist(), torch.rand(1, generator=generator).item()) for _ in range(2) for batch in made]
+
+    def loops_inside_each_other(self) -> Any:
+        made = DataLoader(SAMPLES, batch_size=4, shuffle=True)
+        return [(a[0].tolist(), b[0].tolist()) for a in made for b in made]
+
+    def draws_before_the_first_batch(self) -> Any:
+        sampler = WeightedRandomSampler([1.0] * 8, 8)
+        iterator = iter(DataLoader(SAMPLES, batch_size=2, sampler=sampler))
+        drawn = torch.rand(1).item()
+        return drawn, len(iterator), [batch[0].tolist() for batch in iterator], torch.rand(1).item()
+
+    def without_batches(self) -> Any:
+        iterators = [iter(DataLoader(SAMPLES, batch_size=None, shuffle=True)) for _ in range(2)]
+        return [next(one)[0].item() for one in iterators], [len(list(one)) for one in iterators]
+
+    def no_batch_at_all(self) -> Any:
+        return iter(DataLoader(SAMPLES, shuffle=True)) and list(DataLoader(SAMPLES, batch_size=9, drop_last=True))
+
+    @pytest.mark.parametrize(
+        "batches",
+        [zipped, two_iterators_of_one_loader, draws_of_the_shuffles_generator, loops_inside_each_other,
+         draws_before_the_first_batch, without_batches, no_batch_at_all],
+    )  # fmt: skip
+    def test_of(self, batches: Callable[[Any], Any]) -> None:
+        def drawn() -> Any:
+            torch.manual_seed(0)
+            return batches(self), torch.rand(1).item()
+
+        plain = drawn()
+        session = followed(Advice(device="cpu", loading=loading({"dataloader_workers": 2})))
+        assert drawn() == plain
+        assert session.became()[:2] == ("applied", 2)
+
+    def test_workers_end_with_their_iterator(self) -> None:
+        followed(Advice(device="cpu", loading=loading({"dataloader_workers": 2})))
+        for asked in (0, 1):
+            iterator: Any = iter(DataLoader(SAMPLES))
+            [next(iterator) for _ in range(asked)]
+            processes = iterator._workers
+            assert all(one.is_alive() for one in processes)
+            del iterator
+            assert not any(one.is_alive() for one in processes)
+
+
 class TestKept:
     @pytest.mark.parametrize(
         "given",
