@@ -137,7 +137,8 @@ def _parts(one: Any) -> list[Any]:
     """The objects that an object holds or refers to."""
     if isinstance(one, types.FunctionType):
         named = [one.__globals__[name] for name in sorted(_names(one.__code__)) if name in one.__globals__]
-        return [*(one.__closure__ or ()), *named, *(one.__defaults__ or ()), *vars(one).values()]
+        given = [*(one.__defaults__ or ()), *(one.__kwdefaults__ or {}).values()]
+        return [*(one.__closure__ or ()), *named, *given, *vars(one).values()]
     if isinstance(one, types.CellType):
         empty = one == types.CellType()
         return [] if empty else [one.cell_contents]

@@ -81,6 +81,10 @@ def adds(held: Any, index: int) -> int:
     return index
 
 
+def adds_by_name(_: Any, index: int, *, seen: list[int] = [0] * 8) -> int:  # noqa: B006
+    return adds(seen, index)
+
+
 def keeps_last(held: Any, index: int) -> int:
     held.last = index
     return index
@@ -109,6 +113,7 @@ class TestRefused:
             Made({1: [[0] * 8]}, lambda held, index: adds(held[1][0], index)),
             Made(torch.zeros(8), adds),
             Made(None, closed_over()),
+            Made(None, adds_by_name),
             Made(Slotted(), keeps_last),
             Made(random.Random(1), lambda held, _: held.random()),
             Made(torch.Generator(), lambda held, _: torch.rand(1, generator=held)),
