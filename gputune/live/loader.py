@@ -17,7 +17,7 @@ from ..knobs.dataloader_prefetch_factor import AHEAD, PREFETCH
 from ..knobs.dataloader_workers import WORKERS
 from ..resources.files import Files
 from ..resources.room import room
-from ..resources.sample_kind import draws_random_numbers, loads_in_child
+from ..resources.sample_kind import draws_random_numbers, why_not_in_workers
 from . import patches
 from .advice import Advice, Loading, TunedProgram, entry
 from .applied import Applied, Reason, Why
@@ -186,10 +186,30 @@ def _refusal(loader: Any, loading: Loading) -> str | None:
         return f"workers would be started by {method}, and only fork needs nothing of the script"
     if loading.deterministic and draws_random_numbers(dataset) is not False:
         return "its samples draw random numbers, which differ in workers"
-    # Samples on a GPU, for one, cannot be had in a forked process.
-    loads = loads_in_child(dataset, functools.partial(_batch, loader))
-    return None if loads else "a forked process could not load its first sample"
+    if why := _ordering_obstacle(loader):
+        return why
+    return why_not_in_workers(dataset, functools.partial(_batch, loader), loader.collate_fn)
 
 
-def _batch(loader: Any, sample: Any) -> Any:
-    return loader.collate_fn(sample if loader.batch_sampler is None else [sample])
+def _ordering_obstacle(loader: Any) -> str | None:
+    """Workers are told the samples ahead of the loop. So a sampler may draw and look only when an epoch begins."""
+    from torch.utils import data
+
+    sampler = loader.sampler if loader.batch_sampler is None else loader.batch_sampler
+    while type(sampler) is data.BatchSampler:
+        sampler = sampler.sampler
+    if type(sampler) is data.RandomSampler and sampler.generator is not None:
+        once = not sampler.replacement and sampler.num_samples <= len(sampler.data_source)
+        return None if once else "its sampler draws from the program's generator during an epoch"
+    own = (data.SequentialSampler, data.RandomSampler, data.SubsetRandomSampler, data.WeightedRandomSampler)
+    if type(sampler) in (*own, data.DistributedSampler):
+        return None
+    return "its sampler is the program's own, and workers would ask it ahead of the loop"
+
+
+def _batch(loader: Any, index: int) -> Any:
+    dataset = loader.dataset
+    if loader.batch_sampler is None:
+        return loader.collate_fn(dataset[index])
+    several = getattr(dataset, "__getitems__", None)  # as torch asks for a batch
+    return loader.collate_fn(several([index]) if several else [dataset[index]])

@@ -2,7 +2,8 @@
 
 Loading a sample has side effects: it draws random numbers, fills caches, and a file opened on first use would be
 shared, including its position, by all workers forked later. In a child these effects end with it, and a sample that
-crashes or hangs costs only the answer. Only map-style datasets can be asked for single samples.
+crashes or hangs costs only the answer. Files that the program reads keep their positions. Only map-style datasets can
+be asked for single samples.
 """
 
 import multiprocessing
@@ -13,11 +14,14 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, Literal, TypeVar, cast
 
+from .sample_state import SHARED_FILE, State, open_files, own_positions
+
 Kind = Literal["decoding", "memory", "waiting"]
 """Samples that take CPU time, that take almost no time, and that are mostly waited for (a disk, a network)."""
 
 Answer = TypeVar("Answer")
 
+NOT_PASSED = "its batches cannot be passed from one process to another"
 MOST_SAMPLES = 16
 SECONDS = 0.1
 """No further sample is loaded after this time."""
@@ -48,14 +52,60 @@ def draws_random_numbers(dataset: Any) -> bool | None:
     return _ask_child(_draws, dataset, size)
 
 
-def loads_in_child(dataset: Any, batch: Callable[[Any], Any]) -> bool:
-    """Whether a batch of the dataset's first sample can be made in a forked process."""
+def why_not_in_workers(dataset: Any, batch: Callable[[int], Any], *makers: Any) -> str | None:
+    """Why workers cannot load this dataset as the program does: None if `batch`, which makes the batch of a sample,
+    can in a forked process, nothing of the dataset and of the functions `makers` moves meanwhile, and the batch can be
+    passed to another process.
 
-    def makes(dataset: Any, size: int) -> bool:
-        batch(dataset[0])
-        return True
+    Each worker opens what is opened on first use. So only what moves after the first sample counts, except for files
+    that were open before: their positions are shared.
+    """
 
-    return bool(_ask_child(makes, dataset, 1))
+    def tried(dataset: Any, size: int) -> str:
+        begun, files = State(dataset, *makers), open_files()
+        if why := begun.holds(connections=True):
+            return why
+        positions, started = begun.positions(), time.perf_counter()
+        batches = [batch(0)]
+        if size > 2 and time.perf_counter() - started < SECONDS:
+            batches.append(batch(size - 1))
+        state = State(dataset, *makers)
+        if why := state.holds(connections=False):
+            return why
+        batches.append(batch(min(1, size - 1)))
+        now = open_files()
+        if begun.positions() != positions or any(now.get(one, at) != at for one, at in files.items()):
+            return SHARED_FILE
+        return state.moved() or ("" if all(_passes(one) for one in batches) else NOT_PASSED)
+
+    why = _ask_child(tried, dataset, length(dataset) or 1)
+    return "a forked process could not load its first sample" if why is None else why or None
+
+
+def _passes(batch: Any) -> bool:
+    """Whether a batch reaches another process as it is: a gradient would not come back through it. Tensors are not
+    copied for that.
+    """
+    import io
+    from multiprocessing.reduction import ForkingPickler
+
+    import torch.multiprocessing  # which says how to pickle what is torch's
+
+    passes = True
+
+    class Passing(ForkingPickler):
+        def reducer_override(self, one: Any) -> Any:
+            nonlocal passes
+            if not isinstance(one, torch.Tensor):
+                return NotImplemented
+            passes &= not one.requires_grad
+            return int, ()
+
+    try:
+        Passing(io.BytesIO()).dump(batch)
+    except Exception:  # whatever the program's classes raise
+        return False
+    return passes
 
 
 def length(dataset: Any) -> int | None:
@@ -94,6 +144,7 @@ def _ask_child(question: Callable[[Any, int], Answer], dataset: Any, size: int) 
 
 def _answer(question: Callable[[Any, int], Answer], dataset: Any, size: int, writer: Connection) -> None:
     try:
+        own_positions()
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(1)  # as in a worker; the parent's threads were not forked with it
         writer.send(question(dataset, size))

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import random
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,7 +17,21 @@ import pytest
 import torch
 from recorded import RecordedHost
 from torch import nn
-from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset, Subset, TensorDataset
+from torch.utils.data import (
+    BatchSampler,
+    ConcatDataset,
+    DataLoader,
+    Dataset,
+    DistributedSampler,
+    IterableDataset,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    Subset,
+    SubsetRandomSampler,
+    TensorDataset,
+    WeightedRandomSampler,
+)  # fmt: skip
 
 from gputune.live.advice import Advice, Loading, TunedProgram, entry
 from gputune.live.applied import Applied
@@ -48,6 +63,33 @@ class Other(Images): ...
 class Random(Images):
     def __getitem__(self, index: int) -> float:
         return random.random()
+
+
+class Counts(Images):
+    seen = 0
+
+    def __getitem__(self, index: int) -> float:
+        self.seen += 1
+        return float(index)
+
+
+class Several(Counts):
+    """Loads a batch at once, as torch then asks it to."""
+
+    def __getitem__(self, index: int) -> float:
+        return float(index)
+
+    def __getitems__(self, indices: list[int]) -> list[float]:
+        self.seen += 1
+        return [float(index) for index in indices]
+
+
+class Ahead(Sampler[int]):
+    def __len__(self) -> int:
+        return 8
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(random.sample(range(8), 8))
 
 
 class Gone(Images):
@@ -185,6 +227,67 @@ class TestGiven:
         assert session.became()[:2] == ("applied", 8)
 
 
+@pytest.mark.slow
+class TestOrder:
+    """Samples come in the order in which they come without workers, and so does what is drawn beside them."""
+
+    def zipped(self) -> Any:
+        one, other = (DataLoader(SAMPLES, batch_size=2, shuffle=True) for _ in range(2))
+        return [(a[0].tolist(), b[0].tolist()) for a, b in zip(one, other, strict=True)]
+
+    def two_iterators_of_one_loader(self) -> Any:
+        made = DataLoader(SAMPLES, batch_size=2, shuffle=True, generator=torch.Generator().manual_seed(1))
+        one, other = iter(made), iter(made)
+        return [next(each)[0].tolist() for each in (other, one, one, other)]
+
+    def draws_of_the_shuffles_generator(self) -> Any:
+        generator = torch.Generator().manual_seed(1)
+        made = DataLoader(SAMPLES, batch_size=3, shuffle=True, drop_last=True, generator=generator)
+        return [(batch[0].tolist(), torch.rand(1, generator=generator).item()) for _ in range(2) for batch in made]
+
+    def loops_inside_each_other(self) -> Any:
+        made = DataLoader(SAMPLES, batch_size=4, shuffle=True)
+        return [(a[0].tolist(), b[0].tolist()) for a in made for b in made]
+
+    def draws_before_the_first_batch(self) -> Any:
+        sampler = WeightedRandomSampler([1.0] * 8, 8)
+        iterator = iter(DataLoader(SAMPLES, batch_size=2, sampler=sampler))
+        drawn = torch.rand(1).item()
+        return drawn, len(iterator), [batch[0].tolist() for batch in iterator], torch.rand(1).item()
+
+    def without_batches(self) -> Any:
+        iterators = [iter(DataLoader(SAMPLES, batch_size=None, shuffle=True)) for _ in range(2)]
+        return [next(one)[0].item() for one in iterators], [len(list(one)) for one in iterators]
+
+    def no_batch_at_all(self) -> Any:
+        return iter(DataLoader(SAMPLES, shuffle=True)) and list(DataLoader(SAMPLES, batch_size=9, drop_last=True))
+
+    @pytest.mark.parametrize(
+        "batches",
+        [zipped, two_iterators_of_one_loader, draws_of_the_shuffles_generator, loops_inside_each_other,
+         draws_before_the_first_batch, without_batches, no_batch_at_all],
+    )  # fmt: skip
+    def test_of(self, batches: Callable[[Any], Any]) -> None:
+        def drawn() -> Any:
+            torch.manual_seed(0)
+            return batches(self), torch.rand(1).item()
+
+        plain = drawn()
+        session = followed(Advice(device="cpu", loading=loading({"dataloader_workers": 2})))
+        assert drawn() == plain
+        assert session.became()[:2] == ("applied", 2)
+
+    def test_workers_end_with_their_iterator(self) -> None:
+        followed(Advice(device="cpu", loading=loading({"dataloader_workers": 2})))
+        for asked in (0, 1):
+            iterator: Any = iter(DataLoader(SAMPLES))
+            [next(iterator) for _ in range(asked)]
+            processes = iterator._workers
+            assert all(one.is_alive() for one in processes)
+            del iterator
+            assert not any(one.is_alive() for one in processes)
+
+
 class TestKept:
     @pytest.mark.parametrize(
         "given",
@@ -283,6 +386,56 @@ class TestRefused:
         session = start()
         assert workers(DataLoader(OnGpu(), collate_fn=here if fails == "batch" else None)) == 0
         assert session.became() == ("skipped", None, "a forked process could not load its first sample")
+
+    @pytest.mark.parametrize(
+        ("dataset", "why"),
+        [
+            (Counts(), "its dataset counts or consumes something as samples are loaded"),
+            (Subset(Counts(), [1, 2]), "its dataset counts or consumes something as samples are loaded"),
+            (Several(), "its dataset counts or consumes something as samples are loaded"),
+            ([threading.Lock(), threading.Lock()], "its batches cannot be passed from one process to another"),
+        ],
+    )
+    def test_what_would_be_lost_in_a_worker(self, start: Start, dataset: Any, why: str) -> None:
+        session = start()
+        assert workers(DataLoader(dataset, collate_fn=list)) == 0
+        assert session.became() == ("skipped", None, why)
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {"sampler": Ahead()},
+            {"sampler": [3, 1, 2]},
+            {"batch_sampler": [[3, 1], [2]]},
+            {"batch_sampler": BatchSampler(Ahead(), 2, drop_last=False)},
+        ],
+    )
+    def test_a_sampler_of_the_programs_own_that_may_look_at_the_loop(self, start: Start, given: Any) -> None:
+        session = start()
+        assert workers(DataLoader(SAMPLES, **given)) == 0
+        assert session.became()[2] == "its sampler is the program's own, and workers would ask it ahead of the loop"
+
+    @pytest.mark.parametrize("more", [{"replacement": True}, {"num_samples": 20}])
+    def test_a_sampler_that_draws_from_the_programs_generator_again_and_again(self, start: Start, more: Any) -> None:
+        session, generator = start(), torch.Generator()
+        assert workers(DataLoader(SAMPLES, sampler=RandomSampler(SAMPLES, generator=generator, **more))) == 0
+        assert session.became()[2] == "its sampler draws from the program's generator during an epoch"
+        assert workers(DataLoader(SAMPLES, sampler=RandomSampler(SAMPLES, **more))) == 2
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {"shuffle": True},
+            {"shuffle": True, "generator": torch.Generator()},
+            {"sampler": SubsetRandomSampler([1, 2])},
+            {"sampler": WeightedRandomSampler([1.0, 2.0], 4)},
+            {"sampler": DistributedSampler(SAMPLES, num_replicas=2, rank=0)},
+            {"batch_sampler": BatchSampler(SequentialSampler(SAMPLES), 2, drop_last=False)},
+        ],
+    )
+    def test_but_not_torchs_own_samplers(self, start: Start, given: Any) -> None:
+        start()
+        assert workers(DataLoader(SAMPLES, **given)) == 2
 
     @pytest.mark.slow
     @pytest.mark.parametrize("given", [{"batch_size": None}, {"batch_size": None, "collate_fn": float}, {}])

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from gputune.resources import sample_kind
-from gputune.resources.sample_kind import draws_random_numbers, kind, kind_of, loads_in_child
+from gputune.resources.sample_kind import draws_random_numbers, kind, kind_of
 
 
 class Made:
@@ -169,11 +169,3 @@ class TestRandom:
         assert draws_random_numbers(Made(int, length=0)) is None
         assert draws_random_numbers(object()) is None
         assert draws_random_numbers(iter([1])) is None
-
-
-@pytest.mark.slow
-def test_whether_a_forked_process_can_load_a_sample() -> None:
-    assert loads_in_child(Made(int), float)
-    assert not loads_in_child(Made(lambda index: 1 / 0), float)
-    assert not loads_in_child(Made(str), lambda sample: 1 / 0)
-    assert not loads_in_child(Made(lambda index: os._exit(1)), float)

@@ -82,12 +82,25 @@ def test_an_epoch_has_as_many_batches_as_ever_whoever_makes_them(loaders: Loader
     assert len(loaders.ends) == 4  # type: ignore[attr-defined]
 
 
-def test_a_loader_whose_epochs_have_no_length_is_left(loaders: Loaders) -> None:
-    class Endless:
-        def __iter__(self) -> Iterator[list[int]]:
-            return iter([[0, 1], [2, 3]])
+def test_a_loader_whose_samples_count_in_the_dataset_is_left(loaders: Loaders) -> None:
+    class Counts(Numbers):
+        seen = 0
 
-    loader = data.DataLoader(Numbers(), batch_sampler=Endless())  # type: ignore[arg-type]
+        def __getitem__(self, index: int) -> Any:
+            self.seen += 1
+            return super().__getitem__(index)
+
+    loader = data.DataLoader(Counts())
+    next(iter(loader))
+    assert loaders.described().obstacle == "its dataset counts or consumes something as samples are loaded"
+
+
+def test_a_loader_whose_epochs_have_no_length_is_left(loaders: Loaders) -> None:
+    class Endless(data.DataLoader[Any]):
+        def __len__(self) -> int:
+            raise TypeError("no length")
+
+    loader = Endless(Numbers())
     next(iter(loader))
     assert loaders.described().obstacle == "its epochs have no length"
 

@@ -1,0 +1,233 @@
+"""Which datasets may be loaded by workers, each of which has a copy: those in which nothing moves as samples load."""
+
+import collections
+import functools
+import io
+import itertools
+import logging
+import os
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset
+
+from gputune.resources.sample_kind import NOT_PASSED, kind_of, why_not_in_workers
+from gputune.resources.sample_state import CHANGES, CONNECTION, FILLS, ITERATOR, SHARED_FILE
+
+pytestmark = pytest.mark.slow
+
+
+class Made(Dataset[Any]):
+    """A dataset that holds something, and makes its samples with it."""
+
+    def __init__(self, held: Any, make: Callable[[Any, int], Any]) -> None:
+        self.held, self.make = held, make
+        self.seen = 0
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, index: int) -> Any:
+        return self.make(self.held, index)
+
+
+class Counts(Made):
+    def __getitem__(self, index: int) -> int:
+        self.seen += 1
+        return index
+
+
+class CountsInItsClass(Made):
+    all_seen = 0
+
+    def __getitem__(self, index: int) -> int:
+        type(self).all_seen += 1
+        return index
+
+
+class Slotted:
+    __slots__ = ("last",)
+
+
+class Opens(Made):
+    """Opens its file when a first sample is asked for, as each worker does for itself."""
+
+    file: Any = None
+
+    def __getitem__(self, index: int) -> Any:
+        self.file = self.file or Path(__file__).open("rb")  # noqa: SIM115
+        self.file.seek(index)
+        return self.file.read(1)
+
+
+def refusal(dataset: Any, collate: Callable[[Any], Any] = list) -> str | None:
+    return why_not_in_workers(dataset, lambda index: collate([dataset[index]]), collate)
+
+
+def keeps(held: Any, index: int) -> int:
+    held[index] = index
+    return index
+
+
+def adds(held: Any, index: int) -> int:
+    held[index] += 1
+    return index
+
+
+def adds_by_name(_: Any, index: int, *, seen: list[int] = [0] * 8) -> int:  # noqa: B006
+    return adds(seen, index)
+
+
+def keeps_last(held: Any, index: int) -> int:
+    held.last = index
+    return index
+
+
+def closed_over() -> Callable[[Any, int], int]:
+    counts = torch.zeros(8)
+
+    def make(_: Any, index: int) -> int:
+        counts[index] += 1
+        return index
+
+    return make
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        "dataset",
+        [
+            Counts(None, adds),
+            Subset(Counts(None, adds), [5, 6, 7]),
+            ConcatDataset([Subset(Counts(None, adds), [1, 2])]),
+            CountsInItsClass(None, adds),
+            Made(list(range(30)), lambda held, _: held.pop()),
+            Made(collections.deque(range(30)), lambda held, _: held.popleft()),
+            Made({1: [[0] * 8]}, lambda held, index: adds(held[1][0], index)),
+            Made(torch.zeros(8), adds),
+            Made(None, closed_over()),
+            Made(None, adds_by_name),
+            Made(Slotted(), keeps_last),
+            Made(random.Random(1), lambda held, _: held.random()),
+            Made(torch.Generator(), lambda held, _: torch.rand(1, generator=held)),
+            Made(io.BytesIO(b"12345678"), lambda held, _: held.read(1)),
+            Made(None, functools.partial(lambda seen, _, index: adds(seen, index), [0] * 8)),
+        ],
+    )
+    def test_what_counts_or_consumes(self, dataset: Any) -> None:
+        assert refusal(dataset) == CHANGES
+
+    def test_what_is_counted_in_numpys_memory_or_drawn_of_its_generator(self) -> None:
+        numpy = pytest.importorskip("numpy")
+        assert refusal(Made(numpy.zeros(8), adds)) == CHANGES
+        for one in (numpy.random.default_rng(0), numpy.random.RandomState(0)):
+            assert refusal(Made(one, lambda held, _: held.normal())) == CHANGES
+
+    def test_a_cache_that_fills(self) -> None:
+        assert refusal(Made({}, keeps)) == FILLS
+        assert refusal(Made(functools.lru_cache(abs), lambda held, index: held(index))) == FILLS
+
+    @pytest.mark.parametrize("held", [iter(range(99)), itertools.count(), (one for one in range(99)), [map(abs, [1])]])
+    def test_an_iterator(self, held: Any) -> None:
+        assert refusal(Made(held, lambda *_: 0)) == ITERATOR
+
+    def test_a_database_connection_of_which_nothing_is_asked_in_the_trial(self, tmp_path: Path) -> None:
+        base = sqlite3.connect(tmp_path / "base")
+        base.execute("create table seen (one)")
+
+        def make(_: Any, index: int) -> int:
+            base.execute("insert into seen values (?)", (index,))
+            base.commit()
+            return index
+
+        assert refusal(Made(None, make)) == CONNECTION
+        assert base.execute("select count(*) from seen").fetchone() == (0,)
+
+    @pytest.mark.parametrize("mode", ["r", "rb", "r+"])
+    def test_a_file_that_is_read_on_and_the_program_reads_on_where_it_was(self, tmp_path: Path, mode: str) -> None:
+        path = tmp_path / "lines"
+        path.write_text("".join(f"{number}\n" for number in range(20_000)))
+        with path.open(mode) as file:
+            made = Made(file, lambda held, _: int(held.readline()))
+            assert refusal(made) == SHARED_FILE
+            assert kind_of(made) is not None
+            assert [made[0], made[1]] == [0, 1]
+            assert refusal(made) == SHARED_FILE
+            assert [made[0] for _ in range(5_000)] == list(range(2, 5_002))
+
+    @pytest.mark.parametrize(
+        "sample", [lambda *_: lambda: 1, lambda *_: threading.Lock(), lambda *_: torch.ones(3, requires_grad=True) * 2]
+    )
+    def test_batches_that_cannot_be_passed_on_as_they_are(self, sample: Any) -> None:
+        assert refusal(Made(None, sample)) == NOT_PASSED
+        assert refusal(Made(None, lambda _, index: sample() if index == 7 else 0)) == NOT_PASSED
+
+    def test_a_collate_function_that_counts(self) -> None:
+        assert refusal(Made(None, lambda _, index: index), functools.partial(keeps_batch, [0] * 8)) == CHANGES
+
+    def test_what_a_forked_process_cannot_load(self) -> None:
+        for make in (lambda *_: 1 / 0, lambda *_: os._exit(1)):
+            assert refusal(Made(None, make)) == "a forked process could not load its first sample"
+
+
+def keeps_batch(held: Any, batch: Any) -> Any:
+    held[batch[0]] += 1
+    return batch
+
+
+LOG = logging.getLogger(__name__)
+
+
+def logged(held: Any, index: int) -> Any:
+    with held["lock"]:
+        held["log"].debug("loads %s", index)
+        LOG.info("loads %s", index)
+        return random.random()
+
+
+class TestGiven:
+    @pytest.mark.parametrize(
+        "dataset",
+        [
+            [1, 2, 3],
+            range(1 << 40),
+            TensorDataset(torch.arange(8.0)),
+            torch.arange(8),
+            Made(Path(__file__), lambda held, index: held.read_bytes()[index]),
+            Made({"lock": threading.Lock(), "log": LOG}, logged),
+            Made(threading.Event(), lambda held, index: torch.rand(3)),
+            Opens(None, adds),
+            ConcatDataset([Opens(None, adds), Opens(None, adds)]),
+            Subset(TensorDataset(torch.arange(8.0)), [3, 4, 5]),
+            Made([{"text": "a"}, {"text": "b"}] * 4, lambda held, index: dict(held[index])),
+            Made(torch.nn.Linear(3, 3), lambda held, index: held(torch.ones(3)).detach()),
+        ],
+    )
+    def test_ordinary_datasets(self, dataset: Any) -> None:
+        assert refusal(dataset) is None
+
+    def test_images_with_transforms(self, tmp_path: Path) -> None:
+        datasets = pytest.importorskip("torchvision").datasets
+        from torchvision import transforms
+
+        image = pytest.importorskip("PIL.Image")
+        for name in "ab":
+            (tmp_path / name).mkdir()
+            image.new("RGB", (8, 8)).save(tmp_path / name / "0.png")
+        steps = [transforms.RandomHorizontalFlip(), transforms.ToTensor()]
+        assert refusal(datasets.ImageFolder(str(tmp_path), transforms.Compose(steps))) is None
+
+    @pytest.mark.timed
+    def test_a_large_dataset_costs_little_more_than_its_samples(self) -> None:
+        held = [(f"{number}.jpg", number) for number in range(500_000)], torch.zeros(1 << 24)
+        made = Made(held, lambda held, index: held[0][index])
+        begun = time.perf_counter()
+        assert refusal(made) is None
+        assert time.perf_counter() - begun < 1
