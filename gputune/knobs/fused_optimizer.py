@@ -255,13 +255,16 @@ def _lay_as(parameter: Any, state: dict[str, Any]) -> None:
 
 
 def _counted_on_cpu(states: dict[Any, Any]) -> dict[Any, Any]:
-    """All counts are copied at once: one at a time would wait for the device for every parameter."""
+    """All counts are copied at once: one at a time would wait for the device for every parameter. Those of a group that
+    was added later are on the CPU already.
+    """
     import torch
 
     counted = [key for key, state in states.items() if isinstance(state.get("step"), torch.Tensor)]
     if not counted:
         return states
-    steps = torch.stack([states[key]["step"] for key in counted]).cpu()
+    device = states[counted[0]]["step"].device
+    steps = torch.stack([states[key]["step"].to(device) for key in counted]).cpu()
     others = copy.copy(states)  # which keeps its type
     others.update({key: {**states[key], "step": step.clone()} for key, step in zip(counted, steps, strict=True)})
     return others

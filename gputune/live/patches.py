@@ -167,7 +167,7 @@ def optimizer_saved(change: Callable[[Any, Any], Any], copied: Callable[[Any, An
     def shallow(self: Any) -> Any:
         make, given, state = (*self.__reduce_ex__(4), None)[:3]
         made = make(*given)
-        made.__setstate__(original(self) if type(self).__getstate__ is getstate else state)
+        made.__setstate__(original(self) if vars(kind)["__getstate__"] is type(self).__getstate__ else state)
         copied(self, made)
         return made
 

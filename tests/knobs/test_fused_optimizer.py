@@ -297,6 +297,24 @@ def test_other_hooks_see_the_words_that_the_program_gave(named: bool) -> None:
     assert seen == [(1, ["closure"]) if named else (2, [])] * 2
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_parameters_that_come_late_are_stepped_as_without_it(kind: Any) -> None:
+    torch.manual_seed(0)
+    model, more = mlp(), nn.Linear(2, 2)
+    made = [(model, more), copy.deepcopy((model, more))]
+    for one, other in made:
+        one[0].requires_grad_(False)
+        optimizer = stepped(one, kind)
+        if one is model:
+            fused(one, optimizer)
+        one[0].requires_grad_(True)
+        optimizer.add_param_group({"params": list(other.parameters()), "lr": 0.1})
+        train(nn.Sequential(one, other), optimizer)
+        optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+        train(nn.Sequential(one, other), optimizer)
+    assert close(*[[*one.parameters(), *other.parameters()] for one, other in made])
+
+
 @pytest.mark.parametrize("dampening", [0, 0.5])
 @pytest.mark.parametrize("options", [{"nesterov": True}, {"weight_decay": 0.1, "maximize": True}])
 def test_parameters_that_get_their_first_gradient_late_get_the_same_momentum(dampening: float, options: Any) -> None:
