@@ -7,8 +7,11 @@ compiler and Triton, and for the CPU a C++ compiler.
 Source: PyTorch, "Introduction to torch.compile".
 """
 
+import inspect
+import re
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..resources.printable import printable
@@ -141,12 +144,70 @@ def compiled_call(model: Any, *, in_float32: bool = False, rehearse_on: str | No
 
     def call(*inputs: Any, **named: Any) -> Any:
         nonlocal rehearsed
-        output = compiled(*inputs, **named)
-        if rehearse_on and rehearsed != (rehearsed := graphs()):
-            rehearse(model, output, rehearse_on)
-        return output
+        handled = sys.exception()
+        try:
+            output = compiled(*inputs, **named)
+            if rehearse_on and rehearsed != (rehearsed := graphs()):
+                rehearse(model, output, rehearse_on)
+            return output
+        except Exception as error:
+            signal = raised_by_a_handler(error, handled) if is_the_compilers(error) else None
+            if signal is None:
+                raise
+        # Out of the except clause, so that it shows no exception of torch's before it.
+        raise signal
 
     return call
+
+
+ADDED = re.compile(r"\n(\nfrom user code:\n|\nSet TORCHDYNAMO_VERBOSE).*", re.DOTALL)
+"""What torch appends to the text of an exception that comes out of its compiler."""
+
+
+def is_the_compilers(error: Exception) -> bool:
+    """Whether torch raised it because it could not compile something."""
+    dynamo: Any = sys.modules.get("torch._dynamo.exc")
+    return isinstance(error, (BackwardFailed, *([dynamo.TorchDynamoException] if dynamo else [])))
+
+
+def raised_by_a_handler(error: Exception, handled: BaseException | None) -> BaseException | None:
+    """The exception of a handler of signals, as for a time limit, that torch's compiler wrapped in one of its own: the
+    handler interrupts whatever runs, and what it raises is meant for the program. `handled` is the exception that was
+    being handled before the call.
+    """
+    for one in _behind(error, handled):
+        if _passed_a_handler(one) and not (isinstance(one, Exception) and is_the_compilers(one)):
+            if one.args and isinstance(one.args[0], str) and (text := ADDED.sub("", one.args[0])) != one.args[0]:
+                one.args = (text, *one.args[1:]) if text or one.args[1:] else ()
+            return one
+    return None
+
+
+def _behind(error: BaseException, handled: BaseException | None) -> Iterator[BaseException]:
+    """An exception and those that led to it, from the outside in, without those before `handled`."""
+    seen, waiting = {id(handled)}, list[BaseException | None]([error])
+    while waiting:
+        one = waiting.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        waiting += [one.__context__, one.__cause__, getattr(one, "inner_exception", None)]
+
+
+def _passed_a_handler(error: BaseException) -> bool:
+    """Whether it passed a function that was given the frame that it interrupted."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        code, inner = trace.tb_next.tb_frame.f_code, trace.tb_next.tb_frame.f_locals
+        has_rest = bool(code.co_flags & inspect.CO_VARARGS)
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + has_rest]
+        given = [inner.get(name) for name in names]
+        frames = [one for value in given for one in (value if isinstance(value, tuple) else (value,))]
+        if any(one is trace.tb_frame for one in frames):
+            return True
+        trace = trace.tb_next
+    return False
 
 
 def compile_in_place(model: Any, failed: Callable[[str], None]) -> None:

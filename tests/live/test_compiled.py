@@ -2,13 +2,15 @@
 
 import copy
 import pickle
+import signal
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
-from gputune.knobs.compile import compile_in_place, rehearse
+from gputune.knobs.compile import compile_in_place, compiled_call, rehearse
 
 
 @pytest.fixture
@@ -147,3 +149,53 @@ def test_where_memory_does_not_suffice_the_program_goes_on(monkeypatch: pytest.M
     monkeypatch.setattr(torch.autograd, "grad", full)
     model = Net()
     rehearse(model, model(torch.ones(2, 4)), "cpu")
+
+
+class LateError(Exception):
+    """A program's own, for a limit of time."""
+
+
+def ring(*_: Any) -> None:
+    raise LateError("time is up")
+
+
+@pytest.fixture
+def alarm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A signal comes while torch compiles."""
+    before, real = signal.signal(signal.SIGALRM, ring), torch.compile
+
+    def backend(graph: Any, _: Any) -> Any:
+        signal.raise_signal(signal.SIGALRM)
+        return graph.forward
+
+    monkeypatch.setattr(torch, "compile", lambda function, **_: real(function, backend=backend))
+    yield
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("alarm")
+class TestSignalsWhileTorchCompiles:
+    def test_the_program_sees_what_its_handler_raised(self) -> None:
+        with pytest.raises(LateError) as found:
+            compiled_call(network())(torch.ones(2, 4))
+        assert found.value.args == ("time is up",)
+        assert found.value.__context__ is None
+
+    def test_so_it_does_where_the_tool_compiled_the_model_in_place(self) -> None:
+        model, failed = network(), list[str]()
+        compile_in_place(model, failed.append)
+        with pytest.raises(LateError):
+            model(torch.ones(2, 4))
+        assert failed == []
+
+    def test_an_earlier_signal_that_the_program_handles_is_no_reason(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(*_: Any) -> Any:
+            raise torch._dynamo.exc.TorchDynamoException("no C compiler")
+
+        monkeypatch.setattr(torch, "compile", lambda function: fail)
+        try:
+            ring()
+        except LateError:
+            with pytest.raises(torch._dynamo.exc.TorchDynamoException):
+                compiled_call(network())(torch.ones(2, 4))
