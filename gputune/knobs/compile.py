@@ -29,6 +29,9 @@ STAGE: Stage = "compile"
 CANDIDATE = True
 SPARES_HOST = True
 IN_CALLS = True
+AS_WRITTEN = ("skip_nnmodule_hook_guards", "rewrite_assert_with_torch_assert")
+"""What torch does to be faster as it traces: forget the hooks that a program adds later, and raise RuntimeError for an
+assert on a tensor. Both are off while a model is compiled, here and in what the program compiles itself."""
 FAULTS = r"dtype|scalar ?type|stride|contiguous|layout|compil|inductor|triton|cuda graph"
 
 
@@ -64,13 +67,35 @@ def turn_on(root: Root, value: Value) -> Value:
             in_float32=call.dtype is not None,  # of this model's own call, not of the wrap's
             # torch refuses to run reentrant checkpointing outside Tensor.backward.
             rehearse_on=None if "reentrant checkpointing" in root.features or not root.gradients else root.device,
+            # The order of a DataLoader's samples comes from the random numbers of the CPU.
+            options={"fallback_random": True} if root.device == "cpu" else None,
         )
     call.compiled = root.compiled[call.dtype]
+    _trace_as_written(id(call), True)
     return True
 
 
 def turn_off(root: Root) -> None:
     root.inner_call.compiled = None
+    _trace_as_written(id(root.inner_call), False)
+
+
+_traced: set[int] = set()
+_before: dict[str, Any] = {}
+
+
+def _trace_as_written(call: int, on: bool) -> None:
+    """Have torch trace `AS_WRITTEN` from when the first call is compiled until none is."""
+    from torch._dynamo import config
+
+    if on and not _traced:
+        _before.update({name: getattr(config, name) for name in AS_WRITTEN if hasattr(config, name)})
+        for name in _before:
+            setattr(config, name, False)
+    _traced.add(call) if on else _traced.discard(call)
+    if not _traced:
+        for name in tuple(_before):
+            setattr(config, name, _before.pop(name))
 
 
 def _tell_caches_apart(root: Root) -> None:
@@ -122,10 +147,13 @@ def rehearse(model: Any, output: Any, device: str) -> None:
         raise BackwardFailed(f"in its backward pass: {type(error).__name__}: {error}") from error
 
 
-def compiled_call(model: Any, *, in_float32: bool = False, rehearse_on: str | None = None) -> Callable[..., Any]:
+def compiled_call(
+    model: Any, *, in_float32: bool = False, rehearse_on: str | None = None, options: dict[str, Any] | None = None
+) -> Callable[..., Any]:
     """The call of a torch.nn.Module through torch.compile. With `in_float32` an output that is a tensor is converted as
     part of the graph, where it costs less than on its own. With `rehearse_on`, a type of device, the first call, and
-    each that compiles something, raises BackwardFailed where its backward pass would fail.
+    each that compiles something, raises BackwardFailed where its backward pass would fail. `options` are those of
+    torch.compile.
 
     `torch.compile(model)` would wrap the model and thereby prefix every name in its state_dict; `model.compile()`
     compiles nothing where the model itself is one of torch's own modules, such as a Sequential.
@@ -140,7 +168,7 @@ def compiled_call(model: Any, *, in_float32: bool = False, rehearse_on: str | No
             return output.to(torch.float32)
         return output
 
-    compiled = torch.compile(forward)
+    compiled = torch.compile(forward, options=options)
 
     def call(*inputs: Any, **named: Any) -> Any:
         nonlocal rehearsed
@@ -160,7 +188,7 @@ def compiled_call(model: Any, *, in_float32: bool = False, rehearse_on: str | No
     return call
 
 
-ADDED = re.compile(r"\n(\nfrom user code:\n|\nSet TORCHDYNAMO_VERBOSE).*", re.DOTALL)
+ADDED = re.compile(r"\n+((from user code:\n|Set TORCHDYNAMO_VERBOSE).*)?\Z", re.DOTALL)
 """What torch appends to the text of an exception that comes out of its compiler."""
 
 
@@ -177,7 +205,8 @@ def raised_by_a_handler(error: Exception, handled: BaseException | None) -> Base
     """
     for one in _behind(error, handled):
         if _passed_a_handler(one) and not (isinstance(one, Exception) and is_the_compilers(one)):
-            if one.args and isinstance(one.args[0], str) and (text := ADDED.sub("", one.args[0])) != one.args[0]:
+            if hasattr(one, "innermost_user_frame_summary"):  # torch has appended to it
+                text = ADDED.sub("", str(one.args[0]))
                 one.args = (text, *one.args[1:]) if text or one.args[1:] else ()
             return one
     return None

@@ -35,6 +35,14 @@ def may_be_a_settings(error: Exception, settings: Iterable[str]) -> bool:
     return faults.search(text) is not None
 
 
+def may_be_another_uncompiled(error: Exception) -> bool:
+    """Whether a compiled call that raised it may raise another one uncompiled, or none: torch's code raised it, and the
+    device is not lost.
+    """
+    is_torchs = type(error).__module__.partition(".")[0] in {"builtins", "torch"} and not is_the_programs(error)
+    return is_torchs and not is_out_of_memory(error) and not re.search(r"\b(CUDA|HIP) error\b", str(error))
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     return type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError)
 

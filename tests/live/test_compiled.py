@@ -17,7 +17,7 @@ from gputune.knobs.compile import compile_in_place, compiled_call, rehearse
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     given: list[Any] = []
 
-    def compile_(function: Any) -> Any:
+    def compile_(function: Any, **_: Any) -> Any:
         given.append(function)
         return function
 
@@ -68,7 +68,7 @@ def test_where_compiling_fails_the_model_runs_without_it_and_says_so_once(monkey
     def failing(*inputs: Any) -> Any:
         raise torch._dynamo.exc.TorchDynamoException("no C compiler\nand more")
 
-    monkeypatch.setattr(torch, "compile", lambda function: failing)
+    monkeypatch.setattr(torch, "compile", lambda function, **_: failing)
     model, x = network(), torch.randn(2, 4)
     expected = model(x)
     failed: list[str] = []
@@ -193,7 +193,7 @@ class TestSignalsWhileTorchCompiles:
         def fail(*_: Any) -> Any:
             raise torch._dynamo.exc.TorchDynamoException("no C compiler")
 
-        monkeypatch.setattr(torch, "compile", lambda function: fail)
+        monkeypatch.setattr(torch, "compile", lambda function, **_: fail)
         try:
             ring()
         except LateError:
