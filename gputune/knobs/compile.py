@@ -126,8 +126,9 @@ def graphs() -> int:
 def rehearse(model: Any, output: Any, device: str) -> None:
     """Run the backward pass behind an output of a model's, with gradients of zero that go nowhere.
 
-    Raises BackwardFailed where it fails. It is not run for a model with backward hooks, nor for weights with hooks,
-    which would be called; and where memory does not suffice nothing is known.
+    Raises BackwardFailed where it fails. It is not run where code of the program's would be called: for a model with
+    backward hooks, weights with hooks, and a model that is not compiled as a whole, since hooks of activations cannot
+    be seen. Where memory does not suffice nothing is known.
     """
     import torch
 
@@ -135,7 +136,7 @@ def rehearse(model: Any, output: Any, device: str) -> None:
         return
     weights = [one for one in model.parameters() if one.requires_grad and not one._backward_hooks]
     outputs = [one for one in tensors(output) if one.requires_grad]
-    if not weights or not outputs:
+    if not weights or not outputs or not all(map(_is_of_one_graph, outputs)):
         return
     zeros = [torch.zeros_like(one) for one in outputs]
     try:
@@ -145,6 +146,15 @@ def rehearse(model: Any, output: Any, device: str) -> None:
         return
     except Exception as error:
         raise BackwardFailed(f"in its backward pass: {type(error).__name__}: {error}") from error
+
+
+def _is_of_one_graph(output: Any) -> bool:
+    """Whether nothing but a single compiled graph, and views of what it returns, is between weights and an output."""
+    base = output._base if output._is_view() else output
+    behind = [None if one is None else type(one).__name__ for one, _ in getattr(base.grad_fn, "next_functions", ())]
+    is_compiled = type(base.grad_fn).__name__ == "CompiledFunctionBackward"
+    has_hooks = base._backward_hooks or output._backward_hooks
+    return is_compiled and not has_hooks and not set(behind) - {None, "AccumulateGrad"}
 
 
 def compiled_call(

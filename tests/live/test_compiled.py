@@ -87,16 +87,18 @@ def test_an_error_of_the_model_itself_is_its_own(compiled: list[Any]) -> None:
         model(torch.randn(2, 5))
 
 
-class Layout(torch.autograd.Function):
-    """Its backward pass fails, as one of torch.compile's may."""
+class CompiledFunction(torch.autograd.Function):
+    """As torch.compile's, by its name; the backward pass may fail as one of torch.compile's may."""
 
     @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
-        return x.clone()
+    def forward(ctx: Any, x: Any, weight: Any, bias: Any, fails: bool) -> Any:
+        ctx.x, ctx.fails = x, fails
+        return x @ weight.T + bias
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        raise AssertionError("expected stride 16==1")
+        assert not ctx.fails, "expected stride 16==1"
+        return None, grads[0].T @ ctx.x, grads[0].sum(0), None
 
 
 class Net(nn.Module):
@@ -105,8 +107,8 @@ class Net(nn.Module):
         self.layer, self.fails = nn.Linear(4, 4), fails
 
     def forward(self, x: Any) -> dict[str, Any]:
-        out = self.layer(x)
-        return {"logits": Layout.apply(out) if self.fails else out, "shape": out.shape}
+        out: Any = CompiledFunction.apply(x, self.layer.weight, self.layer.bias, self.fails)
+        return {"logits": out, "shape": out.shape}
 
 
 def test_a_backward_pass_that_fails_is_told() -> None:
@@ -134,7 +136,32 @@ def test_what_the_program_hangs_on_gradients_is_not_called() -> None:
     rehearse(model, model(torch.ones(2, 4)), "cpu")
     model.register_full_backward_hook(lambda *_: called.append("of a module"))
     rehearse(model, model(torch.ones(2, 4)), "cpu")
+    hooked, output = Net(), Net()
+    logits = output(torch.ones(2, 4))["logits"]
+    logits.register_hook(lambda grad: called.append("of an output"))
+    rehearse(output, logits.view(-1), "cpu")
+    inner = hooked(torch.ones(2, 4))["logits"]
+    inner.register_hook(lambda grad: called.append("of an activation"))
+    rehearse(hooked, hooked(inner), "cpu")
+    rehearse(hooked, inner.square(), "cpu")
     assert called == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("views", [False, True])
+def test_a_model_that_is_compiled_as_a_whole_is_rehearsed(monkeypatch: pytest.MonkeyPatch, views: bool) -> None:
+    model, real = network(), torch.compile
+    monkeypatch.setattr(torch, "compile", lambda function, **_: real(function, backend="aot_eager"))
+    passes, grad = list[bool](), torch.autograd.grad
+
+    def counted(*inputs: Any, retain_graph: bool | None = None, **named: Any) -> Any:
+        passes.append(retain_graph is True)  # torch traces the backward pass without
+        return grad(*inputs, retain_graph=retain_graph, **named)
+
+    monkeypatch.setattr(torch.autograd, "grad", counted)
+    whole = nn.Sequential(model, nn.Flatten(0)) if views else model
+    compiled_call(whole, rehearse_on="cpu")(torch.ones(2, 4))
+    assert passes.count(True) == 1
 
 
 @pytest.mark.parametrize("output", [None, {}, torch.ones(3), [torch.ones(3)]])
