@@ -7,8 +7,11 @@ compiler and Triton, and for the CPU a C++ compiler.
 Source: PyTorch, "Introduction to torch.compile".
 """
 
+import inspect
+import re
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..resources.printable import printable
@@ -26,6 +29,9 @@ STAGE: Stage = "compile"
 CANDIDATE = True
 SPARES_HOST = True
 IN_CALLS = True
+AS_WRITTEN = ("skip_nnmodule_hook_guards", "rewrite_assert_with_torch_assert")
+"""What torch does to be faster as it traces: forget the hooks that a program adds later, and raise RuntimeError for an
+assert on a tensor. Both are off while a model is compiled, here and in what the program compiles itself."""
 FAULTS = r"dtype|scalar ?type|stride|contiguous|layout|compil|inductor|triton|cuda graph"
 
 
@@ -61,13 +67,35 @@ def turn_on(root: Root, value: Value) -> Value:
             in_float32=call.dtype is not None,  # of this model's own call, not of the wrap's
             # torch refuses to run reentrant checkpointing outside Tensor.backward.
             rehearse_on=None if "reentrant checkpointing" in root.features or not root.gradients else root.device,
+            # The order of a DataLoader's samples comes from the random numbers of the CPU.
+            options={"fallback_random": True} if root.device == "cpu" else None,
         )
     call.compiled = root.compiled[call.dtype]
+    _trace_as_written(id(call), True)
     return True
 
 
 def turn_off(root: Root) -> None:
     root.inner_call.compiled = None
+    _trace_as_written(id(root.inner_call), False)
+
+
+_traced: set[int] = set()
+_before: dict[str, Any] = {}
+
+
+def _trace_as_written(call: int, on: bool) -> None:
+    """Have torch trace `AS_WRITTEN` from when the first call is compiled until none is."""
+    from torch._dynamo import config
+
+    if on and not _traced:
+        _before.update({name: getattr(config, name) for name in AS_WRITTEN if hasattr(config, name)})
+        for name in _before:
+            setattr(config, name, False)
+    _traced.add(call) if on else _traced.discard(call)
+    if not _traced:
+        for name in tuple(_before):
+            setattr(config, name, _before.pop(name))
 
 
 def _tell_caches_apart(root: Root) -> None:
@@ -98,8 +126,9 @@ def graphs() -> int:
 def rehearse(model: Any, output: Any, device: str) -> None:
     """Run the backward pass behind an output of a model's, with gradients of zero that go nowhere.
 
-    Raises BackwardFailed where it fails. It is not run for a model with backward hooks, nor for weights with hooks,
-    which would be called; and where memory does not suffice nothing is known.
+    Raises BackwardFailed where it fails. It is not run where code of the program's would be called: for a model with
+    backward hooks, weights with hooks, and a model that is not compiled as a whole, since hooks of activations cannot
+    be seen. Where memory does not suffice nothing is known.
     """
     import torch
 
@@ -107,7 +136,7 @@ def rehearse(model: Any, output: Any, device: str) -> None:
         return
     weights = [one for one in model.parameters() if one.requires_grad and not one._backward_hooks]
     outputs = [one for one in tensors(output) if one.requires_grad]
-    if not weights or not outputs:
+    if not weights or not outputs or not all(map(_is_of_one_graph, outputs)):
         return
     zeros = [torch.zeros_like(one) for one in outputs]
     try:
@@ -119,10 +148,22 @@ def rehearse(model: Any, output: Any, device: str) -> None:
         raise BackwardFailed(f"in its backward pass: {type(error).__name__}: {error}") from error
 
 
-def compiled_call(model: Any, *, in_float32: bool = False, rehearse_on: str | None = None) -> Callable[..., Any]:
+def _is_of_one_graph(output: Any) -> bool:
+    """Whether nothing but a single compiled graph, and views of what it returns, is between weights and an output."""
+    base = output._base if output._is_view() else output
+    behind = [None if one is None else type(one).__name__ for one, _ in getattr(base.grad_fn, "next_functions", ())]
+    is_compiled = type(base.grad_fn).__name__ == "CompiledFunctionBackward"
+    has_hooks = base._backward_hooks or output._backward_hooks
+    return is_compiled and not has_hooks and not set(behind) - {None, "AccumulateGrad"}
+
+
+def compiled_call(
+    model: Any, *, in_float32: bool = False, rehearse_on: str | None = None, options: dict[str, Any] | None = None
+) -> Callable[..., Any]:
     """The call of a torch.nn.Module through torch.compile. With `in_float32` an output that is a tensor is converted as
     part of the graph, where it costs less than on its own. With `rehearse_on`, a type of device, the first call, and
-    each that compiles something, raises BackwardFailed where its backward pass would fail.
+    each that compiles something, raises BackwardFailed where its backward pass would fail. `options` are those of
+    torch.compile.
 
     `torch.compile(model)` would wrap the model and thereby prefix every name in its state_dict; `model.compile()`
     compiles nothing where the model itself is one of torch's own modules, such as a Sequential.
@@ -137,16 +178,75 @@ def compiled_call(model: Any, *, in_float32: bool = False, rehearse_on: str | No
             return output.to(torch.float32)
         return output
 
-    compiled = torch.compile(forward)
+    compiled = torch.compile(forward, options=options)
 
     def call(*inputs: Any, **named: Any) -> Any:
         nonlocal rehearsed
-        output = compiled(*inputs, **named)
-        if rehearse_on and rehearsed != (rehearsed := graphs()):
-            rehearse(model, output, rehearse_on)
-        return output
+        handled = sys.exception()
+        try:
+            output = compiled(*inputs, **named)
+            if rehearse_on and rehearsed != (rehearsed := graphs()):
+                rehearse(model, output, rehearse_on)
+            return output
+        except Exception as error:
+            signal = raised_by_a_handler(error, handled) if is_the_compilers(error) else None
+            if signal is None:
+                raise
+        # Out of the except clause, so that it shows no exception of torch's before it.
+        raise signal
 
     return call
+
+
+ADDED = re.compile(r"\n+((from user code:\n|Set TORCHDYNAMO_VERBOSE).*)?\Z", re.DOTALL)
+"""What torch appends to the text of an exception that comes out of its compiler."""
+
+
+def is_the_compilers(error: Exception) -> bool:
+    """Whether torch raised it because it could not compile something."""
+    dynamo: Any = sys.modules.get("torch._dynamo.exc")
+    return isinstance(error, (BackwardFailed, *([dynamo.TorchDynamoException] if dynamo else [])))
+
+
+def raised_by_a_handler(error: Exception, handled: BaseException | None) -> BaseException | None:
+    """The exception of a handler of signals, as for a time limit, that torch's compiler wrapped in one of its own: the
+    handler interrupts whatever runs, and what it raises is meant for the program. `handled` is the exception that was
+    being handled before the call.
+    """
+    for one in _behind(error, handled):
+        if _passed_a_handler(one) and not (isinstance(one, Exception) and is_the_compilers(one)):
+            if hasattr(one, "innermost_user_frame_summary"):  # torch has appended to it
+                text = ADDED.sub("", str(one.args[0]))
+                one.args = (text, *one.args[1:]) if text or one.args[1:] else ()
+            return one
+    return None
+
+
+def _behind(error: BaseException, handled: BaseException | None) -> Iterator[BaseException]:
+    """An exception and those that led to it, from the outside in, without those before `handled`."""
+    seen, waiting = {id(handled)}, list[BaseException | None]([error])
+    while waiting:
+        one = waiting.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        waiting += [one.__context__, one.__cause__, getattr(one, "inner_exception", None)]
+
+
+def _passed_a_handler(error: BaseException) -> bool:
+    """Whether it passed a function that was given the frame that it interrupted."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        code, inner = trace.tb_next.tb_frame.f_code, trace.tb_next.tb_frame.f_locals
+        has_rest = bool(code.co_flags & inspect.CO_VARARGS)
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + has_rest]
+        given = [inner.get(name) for name in names]
+        frames = [one for value in given for one in (value if isinstance(value, tuple) else (value,))]
+        if any(one is trace.tb_frame for one in frames):
+            return True
+        trace = trace.tb_next
+    return False
 
 
 def compile_in_place(model: Any, failed: Callable[[str], None]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..knobs._called import PLACE, called
 from ..knobs._outputs import restored, tensors
-from .faults import may_be_a_settings
+from .faults import may_be_a_settings, may_be_another_uncompiled
 from .patches import module_registered
 from .states import States
 
@@ -38,6 +38,9 @@ class Call:
     is repeated without the suspects. If it fails again, the exception is the program's own, and they are turned on
     again. Otherwise each is turned on for a call of its own, which shows whether it was the cause. If not everything
     can be put back, the program sees the exception, and the suspects are off from then on.
+
+    A compiled call raises other exceptions than a plain one, and skips what a forward does about its own. So what
+    torch's code raises in it has the call repeated uncompiled, which counts; it stays compiled for the next.
     """
 
     def __init__(self, model: Any, device: str) -> None:
@@ -114,13 +117,20 @@ class Call:
     def _cast(self, call: Any, inputs: Any, named: Any) -> Any:
         import torch
 
-        if self.dtype is not None and not self._is_in_float32():
-            output = call(*inputs, **named)
-            return restored(output, None, contiguous=True) if self.channels_last else output
+        casts = (
+            self.dtype is not None
+            and self._is_in_float32()
+            and not torch.is_autocast_enabled(self.device)  # the program's own, whose outputs stay as they are
+            and not any(one.dtype in (torch.float16, torch.bfloat16) for one in tensors((inputs, named)))
+        )
         # Inputs get gradients as a rule for a second derivative, which torch.compile does not support.
-        if self.compiled and not any(one.requires_grad and one.is_leaf for one in tensors((inputs, named))):
+        if (
+            self.compiled
+            and casts == (self.dtype is not None)
+            and not any(one.requires_grad and one.is_leaf for one in tensors((inputs, named)))
+        ):
             call = self.compiled
-        if self.dtype is None or torch.is_autocast_enabled(self.device):
+        if not casts:
             output = call(*inputs, **named)
             return restored(output, None, contiguous=True) if self.channels_last else output
         context = torch.autocast(self.device, dtype=self.dtype, cache_enabled=self.cache)
@@ -158,17 +168,25 @@ class Call:
         try:
             output = self._run(call, inputs, named)
         except Exception as error:
-            if not may_be_a_settings(error, [one.name for one in suspected]):
+            is_settings = may_be_a_settings(error, [one.name for one in suspected])
+            if not is_settings and not (self.compiled and may_be_another_uncompiled(error)):
                 raise
             if why := self._states.put_back(before):
-                self._turn_off(suspected, error, why)
+                if is_settings:
+                    self._turn_off(suspected, error, why)
                 raise
             fault = error
         else:
             self._states.after_call(before)
             return output
         # Out of the except clause, so that an exception of the program's own shows no other one before it.
-        return self._repeated(call, inputs, named, suspected, fault)
+        if is_settings:
+            return self._repeated(call, inputs, named, suspected, fault)
+        compiled, self.compiled = self.compiled, None
+        try:
+            return self._run(call, inputs, named)
+        finally:
+            self.compiled = compiled
 
     def _repeated(self, call: Any, inputs: Any, named: Any, suspected: list[Suspect], fault: Exception) -> Any:
         for one in suspected:

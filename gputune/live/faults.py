@@ -1,13 +1,12 @@
 """Whether an exception in a model's call may come from a setting: told by who raised it, and by its words."""
 
 import re
-import sys
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
 from ..knobs import load
-from ..knobs.compile import BackwardFailed
+from ..knobs.compile import is_the_compilers
 
 OWN = __name__.removesuffix(".live.faults")
 """The package that this module is loaded in."""
@@ -22,8 +21,7 @@ def may_be_a_settings(error: Exception, settings: Iterable[str]) -> bool:
     `FAULTS`). What the program's own `raise` raised is the program's, whatever it says. An assert that reads what a
     setting changes is not.
     """
-    dynamo: Any = sys.modules.get("torch._dynamo.exc")
-    if isinstance(error, BackwardFailed) or (dynamo and isinstance(error, dynamo.TorchDynamoException)):
+    if is_the_compilers(error):
         return True
     trace = innermost(error)
     words = [load(name).FAULTS for name in settings]
@@ -35,6 +33,14 @@ def may_be_a_settings(error: Exception, settings: Iterable[str]) -> bool:
     if text.startswith("Caught ") or OTHERS.search(text):
         return False  # what a thread or a worker raised has its own traceback as text
     return faults.search(text) is not None
+
+
+def may_be_another_uncompiled(error: Exception) -> bool:
+    """Whether a compiled call that raised it may raise another one uncompiled, or none: torch's code raised it, and the
+    device is not lost.
+    """
+    is_torchs = type(error).__module__.partition(".")[0] in {"builtins", "torch"} and not is_the_programs(error)
+    return is_torchs and not is_out_of_memory(error) and not re.search(r"\b(CUDA|HIP) error\b", str(error))
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -97,5 +97,5 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return graph.forward
 
     real = torch.compile
-    monkeypatch.setattr(torch, "compile", lambda function: real(function, backend=backend))
+    monkeypatch.setattr(torch, "compile", lambda function, **_: real(function, backend=backend))
     return made

@@ -10,15 +10,17 @@ from torch import nn
 from gputune.knobs import amp_dtype
 from gputune.knobs import compile as knob
 from gputune.live.call import call_of
+from gputune.live.installer import Installer
 
 X = torch.ones(2, 4)
+COMPILE = torch.compile
 
 
 @pytest.fixture(autouse=True)
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     seen: list[Any] = []
 
-    def compile_(function: Any) -> Any:
+    def compile_(function: Any, **_: Any) -> Any:
         return lambda *inputs, **named: (seen.append(function), function(*inputs, **named))[1]
 
     monkeypatch.setattr(torch, "compile", compile_)
@@ -80,9 +82,69 @@ class TestPutIn:
         def fail(*inputs: Any) -> Any:
             raise torch._dynamo.exc.Unsupported("no C compiler\nand more")
 
-        monkeypatch.setattr(torch, "compile", lambda function: fail)
+        monkeypatch.setattr(torch, "compile", lambda function, **_: fail)
         model, told = mlp(), []
-        turn_on(model, failed=lambda name, why: told.append((name, str(why))))
+        root = rooted(model, failed=lambda name, why: told.append((name, str(why))))
+        installer = Installer([root], guarded=True)
+        assert installer.obstacles({"compile": True}) == {}
+        installer.switch({"compile": True})
         assert torch.equal(model(X), model._call_impl(X))
         model(X)
-        assert told == [("compile", "torch.compile failed: no C compiler")]
+        assert told == [("compile", "its call failed with it: Unsupported: no C compiler and more")]
+
+
+class Checks(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: Any) -> Any:
+        assert x.isfinite().all(), "bad batch"
+        return self.layer(x)
+
+
+@pytest.mark.slow
+class TestTracedAsWritten:
+    @pytest.fixture(autouse=True)
+    def eager(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(torch, "compile", lambda function, **_: COMPILE(function, backend="eager"))
+
+    def test_a_hook_that_is_added_later_is_called(self) -> None:
+        model, called = mlp(), []
+        root = turn_on(model)
+        model(X)
+        model[0].register_forward_hook(lambda *_: called.append("hook"))
+        model(X)
+        assert called == ["hook"]
+        knob.turn_off(root)
+
+    def test_an_assert_on_a_tensor_raises_what_it_says(self) -> None:
+        model = Checks()
+        root = turn_on(model)
+        model(X)
+        with pytest.raises(AssertionError, match="bad batch"):
+            model(X / 0 * 0)
+        knob.turn_off(root)
+
+    def test_torchs_own_configuration_is_back_once_no_model_is_compiled(self) -> None:
+        config: Any = torch._dynamo.config
+        before = {name: getattr(config, name) for name in knob.AS_WRITTEN}
+        roots = [turn_on(mlp()), turn_on(mlp())]
+        for root in roots:
+            assert not any(getattr(config, name) for name in knob.AS_WRITTEN)
+            knob.turn_off(root)
+        assert {name: getattr(config, name) for name in knob.AS_WRITTEN} == before
+
+
+@pytest.mark.slow
+def test_dropout_draws_the_random_numbers_that_it_draws_uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "compile", COMPILE)
+    model, drawn = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.GELU(), nn.Dropout(0.3)), []
+    for compiled in (False, True):
+        root = turn_on(model) if compiled else None
+        torch.manual_seed(0)
+        model(X)
+        drawn.append(torch.rand(1).item())
+    assert root
+    knob.turn_off(root)
+    assert drawn[0] == drawn[1]

@@ -85,6 +85,14 @@ class TestMixedPrecision:
             assert model(X).dtype == torch.float16
         assert model.dtypes == [torch.float16]
 
+    @pytest.mark.parametrize("dtype", [torch.float16, HALF])
+    def test_inputs_in_half_precision_are_refused_as_the_model_refuses_them(self, dtype: Any) -> None:
+        model = Net()
+        mixed(model)
+        with pytest.raises(RuntimeError, match="dtype"):
+            model(X.to(dtype))
+        assert model(X).dtype == FULL
+
     def test_gradients_are_in_fp32(self) -> None:
         model = Net()
         mixed(model)
@@ -105,6 +113,13 @@ class TestCompiled:
         call_of(model, "cpu").compiled = lambda x: None
         assert (model(**asked) if isinstance(asked, dict) else model(asked)) is not None
         assert model(X.requires_grad_(False)) is None
+
+    def test_below_the_programs_own_autocast_what_was_compiled_in_mixed_precision_is_not_called(self) -> None:
+        model = Net()
+        mixed(model).compiled = lambda x: None
+        with torch.autocast("cpu", dtype=HALF):
+            assert model(X).dtype == HALF
+        assert model(X) is None
 
     def test_inputs_that_another_model_made_are_compiled(self) -> None:
         model = Net()
@@ -252,6 +267,48 @@ class TestSuspects:
         with pytest.raises(type(fault)):
             model(X)
         assert (on, next(samples)) == (["kept"], 1)
+
+
+def missing() -> Any:
+    """What torch's code raises, and compiled code in another type."""
+    return nn.functional.embedding(torch.tensor([9]), torch.ones(2, 2))
+
+
+class TestWhatACompiledCallRaises:
+    """A compiled call raises other exceptions than a plain one, and skips the program's own except clauses."""
+
+    def compiled(self, fails: Callable[[Any], Any]) -> tuple[Any, list[str]]:
+        model = Net()
+        on = call_with(model, "kept")
+        call_of(model, "cpu").compiled = fails
+        return model, on
+
+    @pytest.mark.parametrize("calls", [0, 3])
+    def test_the_program_gets_what_the_plain_call_returns_and_the_model_stays_compiled(self, calls: int) -> None:
+        model, on = self.compiled(lambda x: missing() if x.sum() < 0 else None)
+        for _ in range(calls):
+            assert model(X) is None
+        assert model(-X).shape == (2, 4)
+        assert model(X) is None
+        assert (on, len(model.dtypes)) == (["kept"], 1)
+
+    def test_or_what_the_plain_call_raises_without_another_exception_before_it(self) -> None:
+        model, on = self.compiled(lambda x: missing())
+        model.then = lambda: list(X)[4]
+        with pytest.raises(IndexError, match="list") as raised:
+            model(X)
+        assert raised.value.__context__ is None
+        assert on == ["kept"]
+
+    @pytest.mark.parametrize("fault", [Signal(), torch.cuda.OutOfMemoryError(), RuntimeError("CUDA error: assert")])
+    def test_what_the_program_raises_itself_and_what_a_device_lacks_is_not_repeated(self, fault: Exception) -> None:
+        def fails(x: Any) -> None:
+            raise fault
+
+        model, _ = self.compiled(fails)
+        with pytest.raises(type(fault)):
+            model(X)
+        assert model.dtypes == []
 
 
 class TestCopies:

@@ -2,20 +2,22 @@
 
 import copy
 import pickle
+import signal
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
-from gputune.knobs.compile import compile_in_place, rehearse
+from gputune.knobs.compile import compile_in_place, compiled_call, rehearse
 
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     given: list[Any] = []
 
-    def compile_(function: Any) -> Any:
+    def compile_(function: Any, **_: Any) -> Any:
         given.append(function)
         return function
 
@@ -66,7 +68,7 @@ def test_where_compiling_fails_the_model_runs_without_it_and_says_so_once(monkey
     def failing(*inputs: Any) -> Any:
         raise torch._dynamo.exc.TorchDynamoException("no C compiler\nand more")
 
-    monkeypatch.setattr(torch, "compile", lambda function: failing)
+    monkeypatch.setattr(torch, "compile", lambda function, **_: failing)
     model, x = network(), torch.randn(2, 4)
     expected = model(x)
     failed: list[str] = []
@@ -85,16 +87,18 @@ def test_an_error_of_the_model_itself_is_its_own(compiled: list[Any]) -> None:
         model(torch.randn(2, 5))
 
 
-class Layout(torch.autograd.Function):
-    """Its backward pass fails, as one of torch.compile's may."""
+class CompiledFunction(torch.autograd.Function):
+    """As torch.compile's, by its name; the backward pass may fail as one of torch.compile's may."""
 
     @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
-        return x.clone()
+    def forward(ctx: Any, x: Any, weight: Any, bias: Any, fails: bool) -> Any:
+        ctx.x, ctx.fails = x, fails
+        return x @ weight.T + bias
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        raise AssertionError("expected stride 16==1")
+        assert not ctx.fails, "expected stride 16==1"
+        return None, grads[0].T @ ctx.x, grads[0].sum(0), None
 
 
 class Net(nn.Module):
@@ -103,8 +107,8 @@ class Net(nn.Module):
         self.layer, self.fails = nn.Linear(4, 4), fails
 
     def forward(self, x: Any) -> dict[str, Any]:
-        out = self.layer(x)
-        return {"logits": Layout.apply(out) if self.fails else out, "shape": out.shape}
+        out: Any = CompiledFunction.apply(x, self.layer.weight, self.layer.bias, self.fails)
+        return {"logits": out, "shape": out.shape}
 
 
 def test_a_backward_pass_that_fails_is_told() -> None:
@@ -132,7 +136,32 @@ def test_what_the_program_hangs_on_gradients_is_not_called() -> None:
     rehearse(model, model(torch.ones(2, 4)), "cpu")
     model.register_full_backward_hook(lambda *_: called.append("of a module"))
     rehearse(model, model(torch.ones(2, 4)), "cpu")
+    hooked, output = Net(), Net()
+    logits = output(torch.ones(2, 4))["logits"]
+    logits.register_hook(lambda grad: called.append("of an output"))
+    rehearse(output, logits.view(-1), "cpu")
+    inner = hooked(torch.ones(2, 4))["logits"]
+    inner.register_hook(lambda grad: called.append("of an activation"))
+    rehearse(hooked, hooked(inner), "cpu")
+    rehearse(hooked, inner.square(), "cpu")
     assert called == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("views", [False, True])
+def test_a_model_that_is_compiled_as_a_whole_is_rehearsed(monkeypatch: pytest.MonkeyPatch, views: bool) -> None:
+    model, real = network(), torch.compile
+    monkeypatch.setattr(torch, "compile", lambda function, **_: real(function, backend="aot_eager"))
+    passes, grad = list[bool](), torch.autograd.grad
+
+    def counted(*inputs: Any, retain_graph: bool | None = None, **named: Any) -> Any:
+        passes.append(retain_graph is True)  # torch traces the backward pass without
+        return grad(*inputs, retain_graph=retain_graph, **named)
+
+    monkeypatch.setattr(torch.autograd, "grad", counted)
+    whole = nn.Sequential(model, nn.Flatten(0)) if views else model
+    compiled_call(whole, rehearse_on="cpu")(torch.ones(2, 4))
+    assert passes.count(True) == 1
 
 
 @pytest.mark.parametrize("output", [None, {}, torch.ones(3), [torch.ones(3)]])
@@ -147,3 +176,53 @@ def test_where_memory_does_not_suffice_the_program_goes_on(monkeypatch: pytest.M
     monkeypatch.setattr(torch.autograd, "grad", full)
     model = Net()
     rehearse(model, model(torch.ones(2, 4)), "cpu")
+
+
+class LateError(Exception):
+    """A program's own, for a limit of time."""
+
+
+def ring(*_: Any) -> None:
+    raise LateError("time is up")
+
+
+@pytest.fixture
+def alarm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A signal comes while torch compiles."""
+    before, real = signal.signal(signal.SIGALRM, ring), torch.compile
+
+    def backend(graph: Any, _: Any) -> Any:
+        signal.raise_signal(signal.SIGALRM)
+        return graph.forward
+
+    monkeypatch.setattr(torch, "compile", lambda function, **_: real(function, backend=backend))
+    yield
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("alarm")
+class TestSignalsWhileTorchCompiles:
+    def test_the_program_sees_what_its_handler_raised(self) -> None:
+        with pytest.raises(LateError) as found:
+            compiled_call(network())(torch.ones(2, 4))
+        assert found.value.args == ("time is up",)
+        assert found.value.__context__ is None
+
+    def test_so_it_does_where_the_tool_compiled_the_model_in_place(self) -> None:
+        model, failed = network(), list[str]()
+        compile_in_place(model, failed.append)
+        with pytest.raises(LateError):
+            model(torch.ones(2, 4))
+        assert failed == []
+
+    def test_an_earlier_signal_that_the_program_handles_is_no_reason(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(*_: Any) -> Any:
+            raise torch._dynamo.exc.TorchDynamoException("no C compiler")
+
+        monkeypatch.setattr(torch, "compile", lambda function, **_: fail)
+        try:
+            ring()
+        except LateError:
+            with pytest.raises(torch._dynamo.exc.TorchDynamoException):
+                compiled_call(network())(torch.ones(2, 4))
