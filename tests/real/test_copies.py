@@ -106,7 +106,9 @@ def test_every_habit_sees_what_a_plain_run_sees(tmp_path, above_copies):
     )
     outputs.append(done.stdout)
     with (private / "log").open("wb") as log, chdir(tmp_path / "tuned" / "work"):
-        start = Start(command=words, environ=env, folder=private, log=log, until=time.monotonic() + 120, above_copies=above_copies)
+        start = Start(
+            command=words, environ=env, folder=private, log=log, until=time.monotonic() + 120, above_copies=above_copies
+        )
         with RunningCommand(start, "time") as running, pytest.raises(RunFailed, match=r"exit code 0\)"):
             running.first(Done)
     outputs.append((private / "log").read_text())
