@@ -32,13 +32,13 @@ def redirect(module: ModuleType, view: View) -> None:
     instead: dict[str, Callable[..., Any]] = {
         **dict.fromkeys(READING, _at(view.read)),
         **dict.fromkeys(LINKS, _at(lambda path, *, dir_fd, follow: view.read(path, dir_fd=dir_fd, follow=False))),
-        **dict.fromkeys(CHANGING, _at(lambda path, **named: view.written(path, keeps=True, **named), found.opened)),
+        **dict.fromkeys(CHANGING, _at(view.changed, found.opened)),
         **dict.fromkeys(CREATING, _at(lambda path, *, dir_fd, follow: view.created(path, dir_fd=dir_fd))),
         **dict.fromkeys(("remove", "unlink"), lambda _, path, **named: view.remove(path, **named)),
         **dict.fromkeys(("rename", "replace"), lambda _, src, dst, **named: view.move(src, dst, **named)),
         "rmdir": lambda _, path, **named: view.remove_folder(path, **named),
         **{name: getattr(found, name) for name in ("open", "link", "symlink", "listdir", "scandir")},
-        "lchown": _at(lambda path, *, dir_fd, follow: view.written(path, follow=False, keeps=True)),
+        "lchown": _at(lambda path, *, dir_fd, follow: view.changed(path, follow=False)),
         "fchmod": lambda _, fd, mode: os.chmod(fd, mode),  # noqa: PTH101
         "fchown": lambda _, fd, uid, gid: os.chown(fd, uid, gid),
         "getcwd": lambda original: view.users(original()),
@@ -113,13 +113,14 @@ class _Files:
         elif flags & os.O_CREAT and flags & os.O_EXCL:
             place = self._view.created(path, dir_fd=dir_fd)
         else:
-            place = self._view.written(path, dir_fd=dir_fd, keeps=not flags & os.O_TRUNC)
+            is_new = flags & os.O_CREAT and flags & os.O_TRUNC
+            place = self._view.written(path, dir_fd=dir_fd, keeps=not is_new)
         return _named(path, original, place, flags, mode, dir_fd=dir_fd)
 
     def link(self, original: Any, src: Any, dst: Any, **named: Any) -> None:
         """A file of the user's gets no other name: its copy does."""
         follow = named.get("follow_symlinks", True)
-        source = self._view.written(src, dir_fd=named.get("src_dir_fd"), keeps=True, follow=follow)
+        source = self._view.changed(src, dir_fd=named.get("src_dir_fd"), follow=follow)
         _named(src, original, source, self._view.created(dst, dir_fd=named.get("dst_dir_fd")))
 
     def symlink(self, original: Any, src: Any, dst: Any, *inputs: Any, dir_fd: Any = None, **named: Any) -> None:
