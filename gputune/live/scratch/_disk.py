@@ -3,9 +3,16 @@
 import errno
 import os
 import posix
+import re
 import stat
 from collections.abc import Iterator
 from typing import Any
+
+
+class OfOpener(str):
+    """A path below a folder that an audit event does not tell."""
+
+    __slots__ = ()
 
 
 BEING_MADE = ".copy by gputune"
@@ -67,6 +74,17 @@ def names_in(folder: str) -> list[str]:
 
 def path_of(descriptor: int) -> str:
     return posix.readlink(f"/proc/self/fd/{descriptor}")
+
+
+def path_in_uri(text: str) -> tuple[str, str]:
+    """The path that SQLite takes from a name, and what follows it."""
+    if not text.startswith("file:"):
+        return text, ""
+    from urllib.parse import unquote
+
+    path = re.split(r"[?#]", text, maxsplit=1)[0]
+    rest = text[len(path) :]
+    return unquote(re.sub(r"^file:(//[^/]*)?", "", path)), rest
 
 
 def make_folder(folder: str) -> None:

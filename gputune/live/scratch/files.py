@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
+from ._disk import OfOpener
 from ._rerouting import Paths, replace, wrapped
 from ._view import View
 
@@ -97,7 +98,10 @@ class _Files:
         return known if known.startswith("/") and self._view.users(known) == known else path
 
     def open_file(self, original: Any, file: Any, mode: Any = "r", *inputs: Any, **named: Any) -> Any:
-        if isinstance(file, int) or not isinstance(mode, str) or named.get("opener") or len(inputs) > 5:
+        if named.get("opener") or len(inputs) > 5:
+            path = file if isinstance(file, int) else os.fspath(file)
+            return original(OfOpener(path) if isinstance(path, str) else path, mode, *inputs, **named)
+        if isinstance(file, int) or not isinstance(mode, str):
             return original(file, mode, *inputs, **named)
         if "x" in mode:
             place = self._view.created(file)
@@ -115,6 +119,8 @@ class _Files:
         else:
             is_new = flags & os.O_CREAT and flags & os.O_TRUNC
             place = self._view.written(path, dir_fd=dir_fd, keeps=not is_new)
+        if place is path and dir_fd is not None and isinstance(path, str):
+            place = OfOpener(path)
         return _named(path, original, place, flags, mode, dir_fd=dir_fd)
 
     def link(self, original: Any, src: Any, dst: Any, **named: Any) -> None:

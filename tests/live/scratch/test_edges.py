@@ -1,5 +1,6 @@
 """Ways by which a program could reach the user's own files, each as a small script."""
 
+import sqlite3
 from textwrap import dedent
 
 import pytest
@@ -32,3 +33,87 @@ def test_a_file_that_is_emptied_through_a_descriptor(users: Users) -> None:
             print(error.filename)
     """
     assert run(users, source) == "new\nnone\n"
+
+
+def made_database(users: Users) -> None:
+    with sqlite3.connect(users.folder / "u.db") as database:
+        database.execute("create table t(x)")
+        database.execute("insert into t values (1)")
+    database.close()
+
+
+def test_a_database_by_its_uri(users: Users) -> None:
+    made_database(users)
+    source = """
+        import os, sqlite3
+        for uri in ("file:u.db?mode=rw", f"file://{os.getcwd()}/u.db", "file:u%2Edb"):
+            with sqlite3.connect(uri, uri=True) as database:
+                database.execute("insert into t values (2)")
+                print(database.execute("select count(*) from t").fetchone()[0])
+            database.close()
+        print(sqlite3.connect("file:x?mode=memory", uri=True).execute("select 1").fetchone(), os.path.exists("x"))
+    """
+    assert run(users, source) == "2\n3\n4\n(1,) False\n"
+
+
+def test_a_database_with_its_last_changes(users: Users) -> None:
+    made_database(users)
+    owner = sqlite3.connect(users.folder / "u.db")
+    owner.execute("pragma journal_mode=wal")
+    owner.execute("insert into t values (2)")
+    owner.commit()
+    assert (users.folder / "u.db-wal").stat().st_size
+    source = """
+        import sqlite3
+        for _ in range(2):
+            database = sqlite3.connect("u.db")
+            print(database.execute("select count(*) from t").fetchone()[0])
+            database.close()
+    """
+    assert run(users, source) == "2\n2\n"
+    owner.close()
+
+
+BEGUN = """
+import os, tempfile, sqlite3
+from _gputune.live.scratch import redirect
+from _gputune.live.scratch._outside import Outside
+outside = Outside({kept!r} + "/names", [{kept!r}])
+redirect({scratch!r}, outside.unnamed)
+outside.follow()
+"""
+"""Begins a script as a tune does, which names at its end what was written to the user's folders all the same."""
+
+
+def named(users: Users, source: str) -> list[str]:
+    """The files of the user's folder that are named; the temporary folder is none of the user's."""
+    kept = users.scratch.parent / "kept"
+    kept.mkdir()
+    script = kept / "script.py"
+    script.write_text(BEGUN.format(kept=str(kept), scratch=str(kept / "scratch")) + dedent(source))
+    users.run(script, TMPDIR=str(kept))
+    names = kept / "names"
+    return [line.removeprefix(f"{users.folder}/") for line in names.read_text().splitlines()] if names.exists() else []
+
+
+def test_what_lies_elsewhere_is_not_named(users: Users) -> None:
+    source = """
+        with tempfile.TemporaryDirectory() as folder:
+            open(f"{folder}/x.bin", "w").close()
+            at = os.open(folder, os.O_RDONLY)
+            open("y.bin", "w", opener=lambda path, flags: os.open(path, flags, dir_fd=at)).close()
+            os.rename("y.bin", "z.bin", src_dir_fd=at, dst_dir_fd=at)
+            assert os.listdir(folder)
+        sqlite3.connect(":memory:")
+        sqlite3.connect("file:a.db", uri=True).execute("create table t(x)")
+    """
+    assert named(users, source) == []
+
+
+def test_what_a_statement_writes_is_named(users: Users) -> None:
+    source = """
+        database = sqlite3.connect("u.db")
+        database.execute("attach 'v.db' as v")
+        database.execute("vacuum into ?", ("w.db",))
+    """
+    assert named(users, source) == ["v.db", "w.db"]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -201,10 +202,13 @@ def test_a_link_that_another_process_made_of_a_folder(files: Files) -> None:
 
 
 def test_the_first_of_many_that_change_a_file_copies_it(files: Files) -> None:
-    (files.root / "log").write_text("old\n" * 100_000)
+    (files.root / "log").write_text("old\n" * 5_000_000)
     views = [files.again() for _ in range(8)]
 
+    begun = Barrier(len(views))
+
     def append(view: View) -> None:
+        begun.wait()
         with open(view.written(str(files.root / "log"), keeps=True), "a") as file:
             file.write("new\n")
 
