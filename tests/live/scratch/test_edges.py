@@ -117,3 +117,36 @@ def test_what_a_statement_writes_is_named(users: Users) -> None:
         database.execute("vacuum into ?", ("w.db",))
     """
     assert named(users, source) == ["v.db", "w.db"]
+
+
+def test_what_torch_writes_in_c(users: Users) -> None:
+    (users.folder / "numbers").write_bytes(b"\1" * 16)
+    source = """
+        import os, torch
+        from torch.package import PackageExporter, PackageImporter
+
+        torch.from_file("numbers", shared=True, size=4).zero_()
+        print(torch.from_file("numbers", size=4, dtype=torch.float32).tolist())
+        torch.UntypedStorage.from_file("numbers", True, 16).fill_(2)
+        torch.FloatStorage.from_file("made", True, 4).fill_(3)
+        print(open("numbers", "rb").read(2), len(open("made", "rb").read()))
+        with PackageExporter("package.pt") as package:
+            package.save_pickle("inner", "one.pkl", [1])
+        print(PackageImporter("package.pt").load_pickle("inner", "one.pkl"))
+        writer = torch._C.PyTorchFileWriter("plain.zip")
+        writer.write_record("one", b"1", 1)
+        writer.write_end_of_file()
+        print(torch._C.PyTorchFileReader("plain.zip").has_record("one"))
+        observer = torch.profiler.ExecutionTraceObserver().register_callback("execution.json")
+        with torch.profiler.profile(
+            execution_trace_observer=observer, on_trace_ready=torch.profiler.tensorboard_trace_handler("traces")
+        ) as profile:
+            torch.ones(2).sum()
+        with torch.autograd.profiler.profile() as profile:
+            torch.ones(2).sum()
+        profile.export_chrome_trace("other.json")
+        print(sorted(name for name in os.listdir() if name.endswith("json")), len(os.listdir("traces")))
+    """
+    assert run(users, source).splitlines() == [
+        "[0.0, 0.0, 0.0, 0.0]", r"b'\x02\x02' 16", "[1]", "True", "['execution.json', 'other.json'] 1",
+    ]  # fmt: skip
