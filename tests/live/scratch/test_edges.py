@@ -1,6 +1,8 @@
 """Ways by which a program could reach the user's own files, each as a small script."""
 
+import socket
 import sqlite3
+from contextlib import chdir
 from textwrap import dedent
 
 import pytest
@@ -150,3 +152,31 @@ def test_what_torch_writes_in_c(users: Users) -> None:
     assert run(users, source).splitlines() == [
         "[0.0, 0.0, 0.0, 0.0]", r"b'\x02\x02' 16", "[1]", "True", "['execution.json', 'other.json'] 1",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("length", [1, 100])
+def test_a_socket_that_is_bound_again(users: Users, length: int) -> None:
+    (users.folder / "inner").mkdir()
+    with chdir(users.folder / "inner"), socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("ctl.sock")
+    source = f"""
+        import os, socket
+
+        os.chdir("inner")
+        folder = "x" * {length}
+        os.mkdir(folder)
+        os.remove("ctl.sock")
+        for path in ("ctl.sock", folder + "/s"):
+            listener, caller = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
+            listener.bind(path)
+            listener.listen()
+            print(listener.getsockname() == path, os.path.exists(path))
+            caller.connect(path)
+            listener.accept()[0].sendall(b"heard")
+            print(caller.recv(5))
+            try:
+                socket.socket(socket.AF_UNIX).bind(path)
+            except OSError as error:
+                print(error.strerror)
+    """
+    assert run(users, source) == "True True\nb'heard'\nAddress already in use\n" * 2
