@@ -17,7 +17,8 @@ from ..orders import Assignment
 from ._rerouting import reroute
 
 FILES, SOCKETS, PUSHES, RENAMES = "files", "sockets", "hub_pushes", "renames"
-"""The functions of Python, of files and of sockets; what goes to a server, from which no copies keep it; and what only copies need."""
+"""The functions of Python, for files and sockets; what goes to a server, from which no copies keep it; and what only
+copies need."""
 
 
 class _Places(Protocol):

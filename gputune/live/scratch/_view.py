@@ -165,34 +165,36 @@ class View:
     def _resolved(self, text: str, follow: bool) -> tuple[str, bool]:
         """The name, and whether a link of the program's led there."""
         left, name, links, through_copies = text.split("/")[::-1], "", 0, False
+        has_copies = True  # below a folder without a copy there are none
         while left:
             part = left.pop()
             if part == "..":
-                name = name.rpartition("/")[0]
+                name, has_copies = name.rpartition("/")[0], True
             elif part not in {"", "."}:
                 inner = f"{name}/{part}"
-                target = self._link(inner) if left or follow else None
+                mode = mode_of(f"{self._copies}{inner}") if has_copies else 0
+                target = self._link(inner, mode) if left or follow else None
                 if target is None:
-                    name = inner
+                    name, has_copies = inner, bool(mode)
                     continue
                 links += 1
                 if links > _MOST_LINKS:
                     raise fault(errno.ELOOP, text)
-                through_copies = through_copies or self._where(inner) != inner
+                through_copies, has_copies = through_copies or bool(mode), True
                 if target.startswith("/"):
                     name, target = "", self.users(target)
                 left += target.split("/")[::-1]
         return name or "/", through_copies
 
-    def _link(self, name: str) -> str | None:
-        if name in self._plain and not mode_of(f"{self._copies}{name}"):
+    def _link(self, name: str, mode: int) -> str | None:
+        """Where a link leads; `mode` is that of the copy."""
+        if (mode and not stat.S_ISLNK(mode)) or (not mode and (name in self._plain or self._is_gone(name))):
             return None
-        where = self._where(name)
         try:
-            target = posix.readlink(where)
+            target = posix.readlink(f"{self._copies}{name}" if mode else name)
             return target if not name.startswith("/proc/") or _are_same(name, target) else None
         except OSError as error:
-            if error.errno == errno.EINVAL and where == name and stat.S_ISDIR(mode_of(name)):
+            if error.errno == errno.EINVAL and stat.S_ISDIR(mode_of(name)):
                 self._plain.add(name)
             return None
 
