@@ -148,7 +148,8 @@ def _give_name(own: str, place: str) -> None:
 
 def _unused(place: str) -> str:
     """A name beside another that no process or thread has."""
-    return f"{place.rpartition('/')[0]}/{os.urandom(8).hex()}{BEING_MADE}"
+    folder, slash, _ = place.rstrip("/").rpartition("/")
+    return f"{folder}{slash}{os.urandom(8).hex()}{BEING_MADE}"
 
 
 def _sent(reader: int, writer: int) -> Iterator[int]:

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Barrier
 
 import pytest
 
+from gputune.live.scratch._disk import replace_across
 from gputune.live.scratch._view import View
 
 
@@ -229,3 +231,15 @@ def test_what_is_no_file_is_never_opened(files: Files) -> None:
     files.view.move(str(folder), str(files.root / "moved"))
     assert files.names("moved") == {"pipe", "socket"}
     assert stat.S_ISFIFO(os.stat(files.view.read(str(files.root / "moved" / "pipe"))).st_mode)
+
+
+@pytest.mark.parametrize("end", ["", "/"])
+def test_a_folder_with_a_pipe_is_renamed_to_another_disk(tmp_path: Path, end: str) -> None:
+    (tmp_path / "old").mkdir()
+    os.mkfifo(tmp_path / "old" / "pipe")
+    (tmp_path / "old" / "file").write_text("text")
+    with TemporaryDirectory(dir="/dev/shm") as other, chdir(other):
+        replace_across(f"{tmp_path}/old", f"new{end}")
+        assert stat.S_ISFIFO(os.stat("new/pipe").st_mode)
+        assert (Path("new/file").read_text(), os.listdir()) == ("text", ["new"])
+    assert os.listdir(tmp_path) == []
