@@ -37,6 +37,16 @@ def redirect(module: ModuleType, view: Any) -> None:
         address = original(itself)
         return known.get(address, address) if isinstance(address, str) else address
 
-    instead = {"bind": at(view.created), "connect": at(view.read), "connect_ex": at(view.read), "getsockname": name}
+    def send(original: Any, itself: Any, data: Any, *inputs: Any) -> Any:
+        *flags, address = inputs or (None,)  # which the system refuses
+        return at(view.read)(lambda one, place: original(one, data, *flags, place), itself, address)
+
+    instead = {
+        "bind": at(view.created),
+        "connect": at(view.read),
+        "connect_ex": at(view.read),
+        "sendto": send,
+        "getsockname": name,
+    }
     for one, function in instead.items():
         setattr(module.socket, one, wrapped(getattr(module.socket, one), function))

@@ -178,5 +178,9 @@ def test_a_socket_that_is_bound_again(users: Users, length: int) -> None:
                 socket.socket(socket.AF_UNIX).bind(path)
             except OSError as error:
                 print(error.strerror)
+        receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        receiver.bind("datagrams")
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"sent", "datagrams")
+        print(receiver.recv(4))
     """
-    assert run(users, source) == "True True\nb'heard'\nAddress already in use\n" * 2
+    assert run(users, source) == "True True\nb'heard'\nAddress already in use\n" * 2 + "b'sent'\n"
