@@ -16,8 +16,9 @@ from .. import imports, payload
 from ..orders import Assignment
 from ._rerouting import reroute
 
-FILES, PUSHES, RENAMES = "files", "hub_pushes", "renames"
-"""The functions of Python; what goes to a server, from which no copies keep it; and what only copies need."""
+FILES, SOCKETS, PUSHES, RENAMES = "files", "sockets", "hub_pushes", "renames"
+"""The functions of Python, for files and sockets; what goes to a server, from which no copies keep it; and what only
+copies need."""
 
 
 class _Places(Protocol):
@@ -44,7 +45,7 @@ def begin(environ: Mapping[str, str]) -> None:
     if assignment.scratch:
         redirect(assignment.scratch, outside.unnamed)
     else:
-        _install(set(plugins.names(__name__)) - {FILES, PUSHES, RENAMES}, outside)
+        _install(set(plugins.names(__name__)) - {FILES, SOCKETS, PUSHES, RENAMES}, outside)
     outside.follow()
 
 

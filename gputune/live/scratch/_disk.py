@@ -3,9 +3,20 @@
 import errno
 import os
 import posix
+import re
 import stat
 from collections.abc import Iterator
 from typing import Any
+
+
+class OfOpener(str):
+    """A path below a folder that an audit event does not tell."""
+
+    __slots__ = ()
+
+
+BEING_MADE = ".copy by gputune"
+"""The end of the name of what is not whole yet."""
 
 
 def fault(number: int, path: Any) -> OSError:
@@ -22,7 +33,7 @@ def replace_across(old: Any, new: Any, *, src_dir_fd: int | None = None, dst_dir
         source, target = os.fsdecode(old), os.fsdecode(new)
         if stat.S_ISDIR(mode_of(source)) and mode_of(target):
             posix.rmdir(target)  # raises where it is no empty folder
-        own = f"{target}.{os.getpid()}"
+        own = _unused(target)
         _copy_all(source, own)
         posix.replace(own, target)
         _remove_all(source)
@@ -65,6 +76,17 @@ def path_of(descriptor: int) -> str:
     return posix.readlink(f"/proc/self/fd/{descriptor}")
 
 
+def path_in_uri(text: str) -> tuple[str, str]:
+    """The path that SQLite takes from a name, and what follows it."""
+    if not text.startswith("file:"):
+        return text, ""
+    from urllib.parse import unquote
+
+    path = re.split(r"[?#]", text, maxsplit=1)[0]
+    rest = text[len(path) :]
+    return unquote(re.sub(r"^file:(//[^/]*)?", "", path)), rest
+
+
 def make_folder(folder: str) -> None:
     """Make a folder and those above it."""
     parts = folder.split("/")
@@ -79,23 +101,55 @@ def make_folder(folder: str) -> None:
 
 
 def copy(source: str, place: str) -> None:
-    """Copy a file, or a link, with its mode and times. Others see the whole copy or none."""
+    """Copy a file with its mode and times, or a link, or make such a pipe as there is. Others see the whole copy or
+    none; where another process has made one meanwhile, that stays.
+    """
     found = posix.stat(source, follow_symlinks=False)
-    own = f"{place}.{os.getpid()}"
-    if stat.S_ISLNK(found.st_mode):
-        posix.symlink(posix.readlink(source), own)
-        return posix.replace(own, place)
+    try:
+        if stat.S_ISLNK(found.st_mode):
+            posix.symlink(posix.readlink(source), place)
+        elif stat.S_ISREG(found.st_mode):
+            _copy_file(source, place, found)
+        else:
+            posix.mknod(place, found.st_mode, found.st_rdev)
+    except FileExistsError:
+        pass
+
+
+def _copy_file(source: str, place: str, found: os.stat_result) -> None:
+    own = _unused(place)
     reader = posix.open(source, os.O_RDONLY | os.O_CLOEXEC)
-    writer = posix.open(own, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        writer = posix.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError:
+        posix.close(reader)
+        raise
     try:
         for _ in _sent(reader, writer):
             pass
         posix.chmod(own, stat.S_IMODE(found.st_mode))
         posix.utime(own, ns=(found.st_atime_ns, found.st_mtime_ns))
+        _give_name(own, place)
     finally:
         posix.close(reader)
         posix.close(writer)
-    return posix.replace(own, place)
+        if mode_of(own):
+            posix.unlink(own)
+
+
+def _give_name(own: str, place: str) -> None:
+    try:
+        posix.link(own, place)
+    except FileExistsError:
+        raise
+    except OSError:  # a disk that knows no second names
+        posix.replace(own, place)
+
+
+def _unused(place: str) -> str:
+    """A name beside another that no process or thread has."""
+    folder, slash, _ = place.rstrip("/").rpartition("/")
+    return f"{folder}{slash}{os.urandom(8).hex()}{BEING_MADE}"
 
 
 def _sent(reader: int, writer: int) -> Iterator[int]:

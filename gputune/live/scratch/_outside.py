@@ -7,14 +7,15 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from ._view import DEVICES
+from ._disk import OfOpener, path_in_uri, path_of
+from ._view import lying_in
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
-EVENTS = {
-    "os.remove": (0,), "os.rmdir": (0,), "os.rename": (0, 1), "os.truncate": (0,), "os.link": (1,), "os.symlink": (1,),
-    "sqlite3.connect": (0,),
+EVENTS: dict[str, tuple[tuple[int, int | None], ...]] = {
+    "os.remove": ((0, 1),), "os.rmdir": ((0, 1),), "os.rename": ((0, 2), (1, 3)), "os.truncate": ((0, None),),
+    "os.link": ((1, 3),), "os.symlink": ((1, 2),),
 }  # fmt: skip
-"""The arguments of an audit event that are paths of what is written or removed."""
+"""The arguments of an audit event that are paths of what is written or removed, each with that of its folder."""
 MOST = 1000
 """The most names of a process: a program that writes a file a step would fill the list."""
 
@@ -22,9 +23,9 @@ MOST = 1000
 class Outside:
     def __init__(self, file: str, unnamed: Iterable[str]) -> None:
         """Names go to `file`, a line each. What lies in a folder of `unnamed` has none."""
-        self.unnamed = (*DEVICES, *unnamed)
+        self.unnamed = tuple(unnamed)
         self._file = file
-        self._inside = tuple({f"{one}/" for path in self.unnamed for one in (path, os.path.realpath(path))})
+        self._is_unnamed = lying_in(self.unnamed)
         self._known: set[str] = set()
 
     def follow(self) -> None:
@@ -43,17 +44,23 @@ class Outside:
             if isinstance(inputs[2], int) and inputs[2] & WRITING and not _fails(inputs[0], inputs[2]):
                 self._note(inputs[0])
         elif event in EVENTS:
-            for place in EVENTS[event]:
-                self._note(inputs[place])
+            for place, folder in EVENTS[event]:
+                self._note(inputs[place], -1 if folder is None else inputs[folder])
+        elif event == "sqlite3.connect" and isinstance(inputs[0], str | bytes | os.PathLike):
+            path, rest = path_in_uri(os.fsdecode(inputs[0]))
+            if path not in {"", ":memory:"} and "mode=memory" not in rest:
+                self._note(path)
 
-    def _note(self, path: Any) -> None:
-        if not isinstance(path, str | bytes | os.PathLike) or len(self._known) >= MOST:
+    def _note(self, path: Any, folder: int = -1) -> None:
+        is_path = isinstance(path, str | bytes | os.PathLike) and not isinstance(path, OfOpener)
+        if not is_path or len(self._known) >= MOST:
             return
         try:
-            name = os.path.normpath(os.path.join(posix.getcwd(), os.fsdecode(path)))  # noqa: PTH118
+            base = posix.getcwd() if folder < 0 else path_of(folder)
+            name = os.path.normpath(os.path.join(base, os.fsdecode(path)))  # noqa: PTH118
         except OSError:
             return
-        if name in self._known or f"{name}/".startswith(self._inside) or "/__pycache__/" in name:
+        if name in self._known or self._is_unnamed(name) or "/__pycache__/" in name:
             return
         self._known.add(name)  # before it is written, which is an event too
         file = posix.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)

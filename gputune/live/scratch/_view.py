@@ -9,12 +9,14 @@ import os
 import posix
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from ._disk import copy, fault, make_folder, mode_of, names_in, path_of, replace_across
+from ._disk import BEING_MADE, copy, fault, make_folder, mode_of, names_in, path_of, replace_across
 
 DEVICES = ("/dev", "/proc", "/sys")
+MEMORY = "/dev/shm"
+"""Holds files as any folder does."""
 _MOST_LINKS = 40
 """As many as the kernel follows."""
 _GONE = ".gone by gputune"
@@ -30,11 +32,11 @@ class View:
         """What lies in a folder of `unchanged` is used as it is."""
         self._folder = os.path.realpath(folder)
         self._copies, self._gone = f"{self._folder}/copies", f"{self._folder}/gone"
-        named = (*DEVICES, *unchanged)
-        self._unchanged = tuple({f"{one}/" for path in named for one in (path, os.path.realpath(path))})
+        self.is_unchanged = lying_in(unchanged)
+        """Whether a file of a name, or its folder, is used as it is."""
         self._is_used = False
         self._plain: set[str] = set()
-        """Folders of the user's that are no links."""
+        """Folders of the user's that are no links. Another process may have put one there since."""
 
     # What a function of the operating system is to be called with.
 
@@ -49,16 +51,24 @@ class View:
         return path if where == found.name and not found.is_translated else where
 
     def written(self, path: Any, *, dir_fd: int | None = None, follow: bool = True, keeps: bool = False) -> Any:
-        """The place to write a file; with `keeps` that of a file or folder to change, which holds what the user's does.
-        The folder that it lies in is there.
+        """The place to write a file; with `keeps` that of one to change, which holds what the user's does. The folder
+        that it lies in is there. What is no file, as a pipe, is the user's own: others read what is written there.
         """
+        return self._place(path, dir_fd, follow, keeps, is_opened=True)
+
+    def changed(self, path: Any, *, dir_fd: int | None = None, follow: bool = True) -> Any:
+        """The place of what is not opened, but gets another mode, time or name."""
+        return self._place(path, dir_fd, follow, keeps=True, is_opened=False)
+
+    def _place(self, path: Any, dir_fd: int | None, follow: bool, keeps: bool, *, is_opened: bool) -> Any:
         found = self._name(path, dir_fd, follow)
         if found is None:
             return path
         where = self._where(found.name)
         mode = mode_of(where)
-        if mode and (where != found.name or not (stat.S_ISREG(mode) or keeps)):
-            return where  # what is no file, as a pipe or for an error
+        is_file = stat.S_ISREG(mode) or (keeps and (stat.S_ISDIR(mode) or not is_opened))
+        if mode and (where != found.name or not is_file):
+            return where
         place = self._room(found.name)
         if mode and keeps:
             make_folder(place) if stat.S_ISDIR(mode) else copy(where, place)
@@ -149,41 +159,42 @@ class View:
         if not text.startswith("/"):
             text = f"{posix.getcwd() if dir_fd is None else path_of(dir_fd)}/{text}"
         users = self.users(text)
-        if f"{users}/".startswith(self._unchanged):
-            return None
         name, through_copies = self._resolved(users, follow)
-        return None if f"{name}/".startswith(self._unchanged) else _Name(name, through_copies or users != text)
+        return None if self.is_unchanged(name) else _Name(name, through_copies or users != text)
 
     def _resolved(self, text: str, follow: bool) -> tuple[str, bool]:
         """The name, and whether a link of the program's led there."""
         left, name, links, through_copies = text.split("/")[::-1], "", 0, False
+        has_copies = True  # below a folder without a copy there are none
         while left:
             part = left.pop()
             if part == "..":
-                name = name.rpartition("/")[0]
+                name, has_copies = name.rpartition("/")[0], True
             elif part not in {"", "."}:
                 inner = f"{name}/{part}"
-                target = self._link(inner) if left or follow else None
+                mode = mode_of(f"{self._copies}{inner}") if has_copies else 0
+                target = self._link(inner, mode) if left or follow else None
                 if target is None:
-                    name = inner
+                    name, has_copies = inner, bool(mode)
                     continue
                 links += 1
                 if links > _MOST_LINKS:
                     raise fault(errno.ELOOP, text)
-                through_copies = through_copies or self._where(inner) != inner
+                through_copies, has_copies = through_copies or bool(mode), True
                 if target.startswith("/"):
                     name, target = "", self.users(target)
                 left += target.split("/")[::-1]
         return name or "/", through_copies
 
-    def _link(self, name: str) -> str | None:
-        if name in self._plain:
+    def _link(self, name: str, mode: int) -> str | None:
+        """Where a link leads; `mode` is that of the copy."""
+        if (mode and not stat.S_ISLNK(mode)) or (not mode and (name in self._plain or self._is_gone(name))):
             return None
-        where = self._where(name)
         try:
-            return posix.readlink(where)
+            target = posix.readlink(f"{self._copies}{name}" if mode else name)
+            return target if not name.startswith("/proc/") or _are_same(name, target) else None
         except OSError as error:
-            if error.errno == errno.EINVAL and where == name and stat.S_ISDIR(mode_of(name)):
+            if error.errno == errno.EINVAL and stat.S_ISDIR(mode_of(name)):
                 self._plain.add(name)
             return None
 
@@ -242,7 +253,31 @@ class View:
         left = {one.removesuffix(_GONE) for one in names_in(f"{self._gone}{name}") if one.endswith(_GONE)}
         users = [] if self._is_gone(name) else [one for one in names_in(name) if one not in left]
         inner = name.rstrip("/")
-        return {one: f"{inner}/{one}" for one in users} | {one: f"{copies}/{one}" for one in names_in(copies)}
+        own = [one for one in names_in(copies) if not one.endswith(BEING_MADE)]
+        return {one: f"{inner}/{one}" for one in users} | {one: f"{copies}/{one}" for one in own}
+
+
+def lying_in(folders: Iterable[str]) -> Callable[[str], bool]:
+    """Whether a name is one of the folders, or of what lies in one; devices and the like are too."""
+    named = tuple({f"{one}/" for path in folders for one in (path, os.path.realpath(path))})
+    devices = tuple(f"{path}/" for path in DEVICES)
+
+    def is_in(name: str) -> bool:
+        path = f"{name}/"
+        return path.startswith(named) or (path.startswith(devices) and not path.startswith(f"{MEMORY}/"))
+
+    return is_in
+
+
+def _are_same(link: str, target: str) -> bool:
+    """Whether a link of the system's, as to an open file, says where that is: what was removed is nowhere."""
+    if not target.startswith("/"):
+        return True
+    try:
+        one, other = posix.stat(link), posix.stat(target)
+    except OSError:
+        return False
+    return (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 
 
 class _Name(NamedTuple):

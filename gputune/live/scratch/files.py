@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
+from ._disk import OfOpener
 from ._rerouting import Paths, replace, wrapped
 from ._view import View
 
@@ -32,13 +33,13 @@ def redirect(module: ModuleType, view: View) -> None:
     instead: dict[str, Callable[..., Any]] = {
         **dict.fromkeys(READING, _at(view.read)),
         **dict.fromkeys(LINKS, _at(lambda path, *, dir_fd, follow: view.read(path, dir_fd=dir_fd, follow=False))),
-        **dict.fromkeys(CHANGING, _at(lambda path, **named: view.written(path, keeps=True, **named), found.opened)),
+        **dict.fromkeys(CHANGING, _at(view.changed, found.opened)),
         **dict.fromkeys(CREATING, _at(lambda path, *, dir_fd, follow: view.created(path, dir_fd=dir_fd))),
         **dict.fromkeys(("remove", "unlink"), lambda _, path, **named: view.remove(path, **named)),
         **dict.fromkeys(("rename", "replace"), lambda _, src, dst, **named: view.move(src, dst, **named)),
         "rmdir": lambda _, path, **named: view.remove_folder(path, **named),
         **{name: getattr(found, name) for name in ("open", "link", "symlink", "listdir", "scandir")},
-        "lchown": _at(lambda path, *, dir_fd, follow: view.written(path, follow=False, keeps=True)),
+        "lchown": _at(lambda path, *, dir_fd, follow: view.changed(path, follow=False)),
         "fchmod": lambda _, fd, mode: os.chmod(fd, mode),  # noqa: PTH101
         "fchown": lambda _, fd, uid, gid: os.chown(fd, uid, gid),
         "getcwd": lambda original: view.users(original()),
@@ -97,7 +98,10 @@ class _Files:
         return known if known.startswith("/") and self._view.users(known) == known else path
 
     def open_file(self, original: Any, file: Any, mode: Any = "r", *inputs: Any, **named: Any) -> Any:
-        if isinstance(file, int) or not isinstance(mode, str) or named.get("opener") or len(inputs) > 5:
+        if named.get("opener") or len(inputs) > 5:
+            path = file if isinstance(file, int) else os.fspath(file)
+            return original(OfOpener(path) if isinstance(path, str) else path, mode, *inputs, **named)
+        if isinstance(file, int) or not isinstance(mode, str):
             return original(file, mode, *inputs, **named)
         if "x" in mode:
             place = self._view.created(file)
@@ -113,13 +117,16 @@ class _Files:
         elif flags & os.O_CREAT and flags & os.O_EXCL:
             place = self._view.created(path, dir_fd=dir_fd)
         else:
-            place = self._view.written(path, dir_fd=dir_fd, keeps=not flags & os.O_TRUNC)
+            is_new = flags & os.O_CREAT and flags & os.O_TRUNC
+            place = self._view.written(path, dir_fd=dir_fd, keeps=not is_new)
+        if place is path and dir_fd is not None and isinstance(path, str):
+            place = OfOpener(path)
         return _named(path, original, place, flags, mode, dir_fd=dir_fd)
 
     def link(self, original: Any, src: Any, dst: Any, **named: Any) -> None:
         """A file of the user's gets no other name: its copy does."""
         follow = named.get("follow_symlinks", True)
-        source = self._view.written(src, dir_fd=named.get("src_dir_fd"), keeps=True, follow=follow)
+        source = self._view.changed(src, dir_fd=named.get("src_dir_fd"), follow=follow)
         _named(src, original, source, self._view.created(dst, dir_fd=named.get("dst_dir_fd")))
 
     def symlink(self, original: Any, src: Any, dst: Any, *inputs: Any, dir_fd: Any = None, **named: Any) -> None:

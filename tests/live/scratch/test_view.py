@@ -1,12 +1,18 @@
 """The user's files as a program sees them that must not change them."""
 
 import os
+import socket
+import stat
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Barrier
 
 import pytest
 
+from gputune.live.scratch._disk import replace_across
 from gputune.live.scratch._view import View
 
 
@@ -156,3 +162,84 @@ def test_what_is_there_is_not_created(files: Files) -> None:
 def test_a_folder_that_is_not_there_has_no_room(files: Files) -> None:
     with pytest.raises(FileNotFoundError):
         files.write("nowhere/a")
+
+
+def test_a_way_around_what_stays_leads_to_the_copies(files: Files) -> None:
+    (files.root / "cache").mkdir()
+    (files.root / "cache" / "out").symlink_to("../ck")
+    kept = str(files.root / "cache" / "x")
+    assert files.view.written(kept) == kept
+    with chdir(files.root):
+        for path in ("cache/../ck/a", "cache/out/a", "/dev/../proc/self/cwd/ck/a", f"/proc/self/root{files.root}/ck/a"):
+            assert files.view.users(files.view.written(path)) == str(files.root / "ck" / "a")
+            assert files.view.written(path) != path
+        files.view.remove("cache/../ck/a")
+    assert not files.is_there("ck/a")
+
+
+def test_an_open_file_of_the_users_is_written_to_in_a_copy(files: Files) -> None:
+    with (files.root / "ck" / "a").open() as file:
+        for path in (f"/proc/self/fd/{file.fileno()}", f"/dev/fd/{file.fileno()}"):
+            assert files.view.users(files.view.written(path, keeps=True)) == str(files.root / "ck" / "a")
+    own = files.root / "other"
+    with own.open("w") as file:
+        own.unlink()
+        for path in (f"/proc/self/fd/{file.fileno()}", "/dev/null", "/proc/self/stat"):
+            assert files.view.written(path, keeps=True) == path
+
+
+def test_files_in_memory_are_the_users_too(files: Files) -> None:
+    assert files.view.users(files.view.written("/dev/shm/x")) == "/dev/shm/x"
+    assert files.view.written("/dev/shm/x") != "/dev/shm/x"
+
+
+def test_a_link_that_another_process_made_of_a_folder(files: Files) -> None:
+    (files.root / "runs").mkdir()
+    path = str(files.root / "runs" / "a")
+    assert files.view.users(files.view.written(path)) == path
+    child = files.again()
+    child.remove_folder(str(files.root / "runs"))
+    os.symlink(str(files.root / "ck"), child.created(str(files.root / "runs")))
+    assert files.view.users(files.view.written(path)) == str(files.root / "ck" / "a")
+
+
+def test_the_first_of_many_that_change_a_file_copies_it(files: Files) -> None:
+    (files.root / "log").write_text("old\n" * 5_000_000)
+    views = [files.again() for _ in range(8)]
+
+    begun = Barrier(len(views))
+
+    def append(view: View) -> None:
+        begun.wait()
+        with open(view.written(str(files.root / "log"), keeps=True), "a") as file:
+            file.write("new\n")
+
+    with ThreadPoolExecutor(len(views)) as pool:
+        list(pool.map(append, views))
+    assert files.text("log").count("new") == len(views)
+    assert files.names("") == {"ck", "log"}
+
+
+def test_what_is_no_file_is_never_opened(files: Files) -> None:
+    folder = files.root / "pipes"
+    folder.mkdir()
+    os.mkfifo(folder / "pipe")
+    with socket.socket(socket.AF_UNIX) as listener, chdir(folder):
+        listener.bind("socket")
+    assert files.view.written(str(folder / "pipe"), keeps=True) == str(folder / "pipe")
+    assert files.view.changed(str(folder / "pipe")) != str(folder / "pipe")
+    files.view.move(str(folder), str(files.root / "moved"))
+    assert files.names("moved") == {"pipe", "socket"}
+    assert stat.S_ISFIFO(os.stat(files.view.read(str(files.root / "moved" / "pipe"))).st_mode)
+
+
+@pytest.mark.parametrize("end", ["", "/"])
+def test_a_folder_with_a_pipe_is_renamed_to_another_disk(tmp_path: Path, end: str) -> None:
+    (tmp_path / "old").mkdir()
+    os.mkfifo(tmp_path / "old" / "pipe")
+    (tmp_path / "old" / "file").write_text("text")
+    with TemporaryDirectory(dir="/dev/shm") as other, chdir(other):
+        replace_across(f"{tmp_path}/old", f"new{end}")
+        assert stat.S_ISFIFO(os.stat("new/pipe").st_mode)
+        assert (Path("new/file").read_text(), os.listdir()) == ("text", ["new"])
+    assert os.listdir(tmp_path) == []
