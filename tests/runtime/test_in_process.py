@@ -18,7 +18,7 @@ SCRIPT = """
 import gputune
 from contextlib import nullcontext
 from torch import nn
-torch.compile = lambda function: function
+torch.compile = lambda function, **_: function
 def told(rows):
     return {{row.setting: [row.status, row.why] for row in rows if row.setting in {names!r}}}
 tuning = gputune.apply({path!r}, inject=True, numerics={level!r})
@@ -91,7 +91,7 @@ class TestTuning:
 def test_a_program_tells_at_its_end_what_was_put_in(path: str) -> None:
     code = """
 import torch
-torch.compile = lambda function: function
+torch.compile = lambda function, **_: function
 model = torch.nn.Linear(4, 4)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for _ in range(3):
