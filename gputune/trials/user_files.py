@@ -73,7 +73,7 @@ def words_above_copies(
         folder=str(folder / COPIES),
         memory_bytes=int(MEMORY_SHARE * (memory_bytes or 0)),
         unchanged=unchanged,
-        needed=[path for path in work if Path(path).is_dir() and os.access(path, os.W_OK)],
+        needed=[path for path in work if path != "/" and Path(path).is_dir() and os.access(path, os.W_OK)],
         steps_of_root=plan(seen, Disk(), unchanged, is_root=True),
         steps_of_user=plan(seen, Disk(), unchanged, is_root=False, used=used),
         mark=str(folder / NAMESPACE),

@@ -54,7 +54,7 @@ class Started:
         words = (sys.executable, "-c", program.replace("CACHE", str(self.cache)))
         here = environ(XDG_CACHE_HOME=str(self.cache), TMPDIR=str(self.private), HOME=str(self.work.parent))
         with (self.private / "log").open("wb") as log, chdir(self.work):
-            start = Start(command=words, environ=here, folder=self.private, log=log, start_seconds=60, **options)
+            start = Start(command=words, environ=here, folder=self.private, log=log, **options)
             with RunningCommand(start, "time") as running:
                 yield running
 
