@@ -68,7 +68,7 @@ def cover(order: Order) -> None:
     of_others = [path for path in order.needed if _is_of_another_group(path)]
     is_root = _enter()
     if of_others and not is_root:
-        raise OSError(f"{of_others[0]} is not of your first group: newgrp changes that")
+        raise OSError(f"{of_others[0]} is of another group than your own")
     steps = [Step(*step) for step in (order.steps_of_root if is_root else order.steps_of_user)]
     covered = [step.point for step in steps if step.kind == "overlay"]
     if bare := [path for path in order.needed if not any(is_within(path, folder) for folder in covered)]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gputune.host import keeper
+from gputune.host.kept import keeper_words
 
 PRIVATE = ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "--mount", "sh", "-ec"]
 pytestmark = pytest.mark.skipif(
@@ -49,6 +50,17 @@ DATA = {"data", "data/a", "data/deep", "data/deep/b"}
 )
 def test_what_is_mounted_is_unmounted_and_stays_whole(mounting: str, folder: Path) -> None:
     assert after(mounting, folder) == DATA
+
+
+def test_a_command_that_mounts_in_its_temporary_folder_loses_nothing(folder: Path) -> None:
+    reader, lifeline = os.pipe()
+    mounts = "mkdir $GPUTUNE_TEMPORARY/new; mount --bind data $GPUTUNE_TEMPORARY/new; ls $GPUTUNE_TEMPORARY/new"
+    words = [*PRIVATE, 'exec "$@"', "sh", *keeper_words(reader, (), f"{folder}/own"), "sh", "-c", mounts]
+    done = subprocess.run(words, cwd=folder, pass_fds=[reader], capture_output=True, text=True, check=True)
+    for end in (reader, lifeline):
+        os.close(end)
+    assert done.stdout == "a\ndeep\n"
+    assert {str(one.relative_to(folder)) for one in folder.rglob("*")} == DATA
 
 
 def test_what_is_mounted_below_what_was_mounted_stays_mounted_there(folder: Path) -> None:

@@ -249,7 +249,7 @@ class TestOfAUserWithoutRights:
         above.give_to(USER)
         os.chown(above.work, USER, 4321)
         done = above.run("true", before=_as_user(above))
-        line = f"{above.work} is not of your first group: newgrp changes that\n"
+        line = f"{above.work} is of another group than your own\n"
         assert (done.returncode, done.stderr) == (overlay.FAILED, line)
 
     def test_the_kernel_permits_it_to_every_user(self, above):

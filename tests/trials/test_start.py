@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from gputune.errors import MeasureError
+from gputune.host.kept import temporary_folder
 from gputune.trials.start import KEPT, kept_log
 
 SYNTAX_ERROR = """\
@@ -33,6 +34,12 @@ def test_only_logs_of_gputune_in_its_own_folder_are_removed(tmp_path: Path, monk
     left = {one.name for one in own.iterdir()}
     assert left > {*users, *ours[-19:]}
     assert len(left) == len(users) + KEPT
+
+
+def test_a_temporary_folder_too_deep_for_a_socket_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", "/tmp/" + "a" * 115)
+    with pytest.raises(OSError, match="too long for sockets in it: name another one in TMPDIR"), temporary_folder():
+        pass
 
 
 def shown(output: bytes, folder: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
