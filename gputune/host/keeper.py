@@ -230,64 +230,41 @@ def remove(folder: str) -> None:
 def _remove_all(folder: str) -> None:
     """Folders may lie deeper than calls, descriptors or a path can: of those above only their names are remembered."""
     parent, name = os.path.split(folder)
-    device, here = os.lstat(folder).st_dev, os.open(parent, _FOLDER)
-    todo, above = [name], list[tuple[tuple[int, int], list[str]]]()
+    device, here = os.lstat(folder).st_dev, os.open(parent, os.O_PATH)
+    todo, above = [name], list[tuple[int, list[str]]]()
     try:
         while todo or above:
             if not todo:
-                identity, todo = above.pop()
-                here = _instead(here, os.open("..", _FOLDER, dir_fd=here))
-                if _identity(here) != identity:  # another process has moved it
+                inode, todo = above.pop()
+                below, here = here, os.open("..", os.O_PATH, dir_fd=here)
+                os.close(below)
+                if os.fstat(here).st_ino != inode:  # another process has moved it
                     break
                 with suppress(OSError):
                     os.rmdir(todo.pop(), dir_fd=here)
-            elif (below := _full(todo[-1], here, device)) is None:
+            elif (below := _full(todo[-1], here, device)) < 0:
                 todo.pop()
             else:
-                above.append((_identity(here), todo))
-                here, todo = _instead(here, below), _names(below)
+                above.append((os.fstat(here).st_ino, todo))
+                os.close(here)
+                here = below
+                todo = os.listdir(here)
     finally:
         os.close(here)
 
 
-_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-
-
-def _instead(old: int, new: int) -> int:
-    os.close(old)
-    return new
-
-
-def _identity(folder: int) -> tuple[int, int]:
-    status = os.fstat(folder)
-    return status.st_dev, status.st_ino
-
-
-def _names(folder: int) -> list[str]:
-    with suppress(OSError):
-        opened = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
-        try:
-            return os.listdir(opened)
-        finally:
-            os.close(opened)
-    return []
-
-
-def _full(name: str, parent: int, device: int) -> int | None:
-    """Remove a file or an empty folder. A descriptor of a folder that is not empty and can be entered, else None."""
+def _full(name: str, parent: int, device: int) -> int:
+    """Remove a file or an empty folder. A descriptor of a folder that is not empty and can be entered, else -1."""
     while (why := _why_it_stays(name, parent)) == errno.EBUSY and _unmounted(name, parent):
         pass
     # The kernel says of a folder on which something is mounted that it is busy, before it looks what is in it.
-    if why not in (errno.ENOTEMPTY, errno.EEXIST):
-        return None
-    folder = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
-    if os.fstat(folder).st_dev == device:
+    if why in (errno.ENOTEMPTY, errno.EEXIST) and os.lstat(name, dir_fd=parent).st_dev == device:
         with suppress(OSError):
-            os.chmod(f"/proc/self/fd/{folder}", 0o700)
-        if os.access(".", os.X_OK, dir_fd=folder):
-            return folder
-    os.close(folder)
-    return None
+            os.chmod(name, 0o700, dir_fd=parent)
+        with suppress(OSError):
+            if os.access(name, os.X_OK, dir_fd=parent):
+                return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+    return -1
 
 
 def _why_it_stays(name: str, parent: int) -> int:
