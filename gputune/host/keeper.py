@@ -10,6 +10,7 @@ last one, as JSON. FOLDER is made, where that is possible, and named to CMD in t
 CMD it is kept as long as LIFELINE.
 """
 
+import errno
 import os
 import re
 import select
@@ -39,6 +40,7 @@ CREATING_SECONDS = 10.0
 REMOVING_SECONDS = 3.0
 """How long to try to remove a folder in which a process of another owner, about to end, may still write."""
 _PR_SET_CHILD_SUBREAPER = 36
+_MS_REC, _MS_PRIVATE, _MNT_DETACH, _UMOUNT_NOFOLLOW = 16384, 1 << 18, 2, 8
 _POLITE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that come to all processes of a job at once. What ends a keeper is the lifeline."""
 
@@ -213,21 +215,78 @@ def _read(pid: int, name: str) -> bytes:
 
 
 def remove(folder: str) -> None:
-    """Remove a folder of this user's with all that is in it, as far as possible; read-only folders too."""
-    import shutil
-
+    """Remove a folder of this user's with all that is in it, as far as possible; read-only folders too. What another
+    process has mounted in it is unmounted and never entered; where that fails it stays, with the folders above it.
+    """
     patience = time.monotonic() + REMOVING_SECONDS
     while _is_own(folder):
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            _remove_all(folder)
         if not _is_own(folder) or time.monotonic() > patience:
             break
         time.sleep(0.01)
+
+
+def _remove_all(folder: str) -> None:
+    """Folders may lie deeper than calls, descriptors or a path can: of those above only their names are remembered."""
+    parent, name = os.path.split(folder)
+    device, here = os.lstat(folder).st_dev, os.open(parent, os.O_PATH)
+    todo, above = [name], list[tuple[int, list[str]]]()
+    try:
+        while todo or above:
+            if not todo:
+                inode, todo = above.pop()
+                below, here = here, os.open("..", os.O_PATH, dir_fd=here)
+                os.close(below)
+                if os.fstat(here).st_ino != inode:  # another process has moved it
+                    break
+                with suppress(OSError):
+                    os.rmdir(todo.pop(), dir_fd=here)
+            elif (below := _full(todo[-1], here, device)) < 0:
+                todo.pop()
+            else:
+                above.append((os.fstat(here).st_ino, todo))
+                os.close(here)
+                here = below
+                todo = os.listdir(here)
+    finally:
+        os.close(here)
+
+
+def _full(name: str, parent: int, device: int) -> int:
+    """Remove a file or an empty folder. A descriptor of a folder that is not empty and can be entered, else -1."""
+    while (why := _why_it_stays(name, parent)) == errno.EBUSY and _unmounted(name, parent):
+        pass
+    # The kernel says of a folder on which something is mounted that it is busy, before it looks what is in it.
+    if why in (errno.ENOTEMPTY, errno.EEXIST) and os.lstat(name, dir_fd=parent).st_dev == device:
         with suppress(OSError):
-            os.chmod(folder, 0o700)
-            for base, names, _ in os.walk(folder):
-                for path in (os.path.join(base, name) for name in names):
-                    if not os.path.islink(path):
-                        os.chmod(path, 0o700)
+            os.chmod(name, 0o700, dir_fd=parent)
+        with suppress(OSError):
+            if os.access(name, os.X_OK, dir_fd=parent):
+                return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+    return -1
+
+
+def _why_it_stays(name: str, parent: int) -> int:
+    """Remove a file or an empty folder; return the number of the error, 0 where there is none."""
+    try:
+        try:
+            os.unlink(name, dir_fd=parent)
+        except IsADirectoryError:
+            os.rmdir(name, dir_fd=parent)
+    except OSError as error:
+        return error.errno or 0
+    return 0
+
+
+def _unmounted(name: str, parent: int) -> bool:
+    """Unmount what lies on a file or folder, at once though it may be in use; whether that could be done."""
+    import ctypes
+
+    libc, path = ctypes.CDLL(None), os.fsencode(f"/proc/self/fd/{parent}/{name}")
+    # Private first: unmounting a copy of a tree of mounts would else unmount what lies in the tree itself.
+    is_private = libc.mount(None, path, None, ctypes.c_ulong(_MS_REC | _MS_PRIVATE), None) == 0
+    return is_private and bool(libc.umount2(path, _MNT_DETACH | _UMOUNT_NOFOLLOW) == 0)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ PATIENCE_SECONDS = 10.0
 LONGEST_FOLDER = 64
 """The most bytes in the name of a folder for temporary files: Linux takes names of sockets up to 107, and torch's and
 multiprocessing's own are 35 bytes longer than that of the folder."""
+LONGEST_WITH_SOCKET = 100
+"""The most bytes in the name of a folder in which this process itself has a socket, of a name as short as `socket`."""
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals with which a user, a scheduler or a terminal ends a program."""
 
@@ -133,6 +135,9 @@ def new_folder() -> str:
 def temporary_folder() -> Iterator[Path]:
     """A folder that is removed in the end, also where this process does not live to do it. Raises OSError."""
     folder = _new_name()
+    if len(os.fsencode(folder)) > LONGEST_WITH_SOCKET:
+        why = "the name of this folder for temporary files is too long for sockets in it: name another one in TMPDIR"
+        raise OSError(errno.ENAMETOOLONG, why, os.path.dirname(folder))  # noqa: PTH120
     kept = Kept((), folder=folder)
     try:
         if not keeper.make(folder):

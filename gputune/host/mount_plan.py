@@ -64,7 +64,10 @@ class Disk:
         return []
 
     def is_folder(self, path: str) -> bool:
-        return Path(path).is_dir()
+        return os.path.isdir(path)  # noqa: PTH112 - False also for what lies below a closed folder, where Path may raise
+
+    def is_file(self, path: str) -> bool:
+        return os.path.isfile(path)  # noqa: PTH113
 
     def is_open(self, path: str) -> bool:
         """Whether something below the folder can be reached."""
@@ -74,7 +77,8 @@ class Disk:
         return os.access(path, os.W_OK)
 
     def is_own(self, path: str) -> bool:
-        return Path(path).stat().st_uid == os.geteuid()
+        status = Path(path).stat()
+        return (status.st_uid, status.st_gid) == (os.geteuid(), os.getegid())
 
 
 def plan(
@@ -84,19 +88,16 @@ def plan(
     read-only, at the end: what is mounted again takes after the mount that it lies on.
 
     Without root (in a namespace of users) no overlay can lie above a folder in which something is mounted: its folders
-    are covered one by one, and what lies directly in it is read-only. Nor can a folder of another owner's be copied,
-    and so nothing below it: on the way to each path of `used` the first folder that can be written to then gets an
-    overlay of its own.
+    are covered one by one, and what lies directly in it is read-only. Nor can a folder of another owner or group be
+    copied, and so nothing below it: on the way to each path of `used` the first folder that can be written to then gets
+    an overlay of its own.
     """
     kept = [*unchanged, *DEVICES]
     points = {one.point for one in seen}
     steps: list[Step] = []
     for mount in seen:
-        is_users = mount.is_writable and mount.kind not in KERNEL and disk.is_folder(mount.point)
-        is_temporary = is_within(mount.point, RUN) and mount.kind == "tmpfs"
-        if any(is_within(mount.point, folder) for folder in kept) or not is_users or is_temporary:
-            if is_root and any(step.kind == "overlay" and is_below(mount.point, step.point) for step in steps):
-                steps.append(Step("bind", mount.point))
+        if not _is_users(mount, kept) or not disk.is_folder(mount.point):
+            steps += _left(mount, steps, kept, disk, is_root)
             continue
         tops = [mount.point] if mount.point != "/" else [top for top in disk.folders("/") if top not in points]
         for top in tops:
@@ -107,6 +108,21 @@ def plan(
     if any(mount.point == "/" and mount.is_writable for mount in seen) and disk.is_writable("/"):
         steps.append(Step("read-only", "/"))
     return sorted(steps, key=lambda step: step.point.count("/") if step.point != "/" else math.inf)
+
+
+def _is_users(mount: Mount, kept: Sequence[str]) -> bool:
+    """Whether it may hold what the program must not write to."""
+    is_temporary = is_within(mount.point, RUN) and mount.kind == "tmpfs"
+    is_changed = mount.is_writable and mount.kind not in KERNEL and not is_temporary
+    return is_changed and not any(is_within(mount.point, folder) for folder in kept)
+
+
+def _left(mount: Mount, steps: Sequence[Step], kept: Sequence[str], disk: Disk, is_root: bool) -> list[Step]:
+    """What to do with a mount that gets no overlay."""
+    if _is_users(mount, kept) and disk.is_file(mount.point) and disk.is_writable(mount.point):
+        return [Step("copy", mount.point)]
+    is_hidden = is_root and any(step.kind == "overlay" and is_below(mount.point, step.point) for step in steps)
+    return [Step("bind", mount.point)] if is_hidden else []
 
 
 def _split(folder: str, points: set[str], kept: Sequence[str], disk: Disk) -> list[Step]:

@@ -2,7 +2,8 @@
 
 The command gets a mount namespace of its own, in which an overlay lies above every folder that could be written to. It
 finds all files where they are. What it writes, renames or removes goes to a folder of gputune's, and is seen by its own
-processes alone. A folder that no overlay can lie above is read-only. What is mounted at or below /dev, /proc and /sys
+processes alone. A folder that no overlay can lie above is read-only. A file that is mounted by itself, as a container's
+may be, is copied if it is small, and else read-only. What is mounted at or below /dev, /proc and /sys
 stays as it is, as does /run, and so do the folders that ORDER names.
 
 ORDER is a file with an `Order` as JSON.
@@ -24,6 +25,8 @@ _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 32, 4096, 16384, 1 
 _KEPT_FLAGS = os.ST_NOSUID | os.ST_NODEV | os.ST_NOEXEC | os.ST_NOATIME | os.ST_NODIRATIME | os.ST_RELATIME
 """What a mount must keep when it becomes read-only: statvfs and mount have the same numbers for these, but the last."""
 _MS_RELATIME = 1 << 21
+COPIED_BYTES = 1 << 26
+"""The most of a file that is copied at each start, in some 0.1 s."""
 
 
 class Order(NamedTuple):  # a dataclass would take 10 ms to import
@@ -45,8 +48,8 @@ class Order(NamedTuple):  # a dataclass would take 10 ms to import
 
 
 class Step(NamedTuple):
-    kind: Literal["overlay", "bind", "read-only"]
-    """What is done to the folder: `bind` mounts it again, as an overlay above would hide it."""
+    kind: Literal["overlay", "bind", "read-only", "copy"]
+    """What is done to the folder: `bind` mounts it again, as an overlay above would hide it. `copy` is for a file."""
     point: str
 
 
@@ -62,7 +65,11 @@ def is_within(path: str, folder: str) -> bool:
 def cover(order: Order) -> None:
     """Put this process into a namespace in which no folder of the user's is written to. Raises OSError."""
     here = os.getcwd()
-    steps = [Step(*step) for step in (order.steps_of_root if _enter() else order.steps_of_user)]
+    of_others = [path for path in order.needed if _is_of_another_group(path)]
+    is_root = _enter()
+    if of_others and not is_root:
+        raise OSError(f"{of_others[0]} is of another group than your own")
+    steps = [Step(*step) for step in (order.steps_of_root if is_root else order.steps_of_user)]
     covered = [step.point for step in steps if step.kind == "overlay"]
     if bare := [path for path in order.needed if not any(is_within(path, folder) for folder in covered)]:
         raise OSError(f"there can be no copy of {bare[0]}")
@@ -74,15 +81,22 @@ def cover(order: Order) -> None:
         file.write(os.readlink("/proc/self/ns/mnt"))
 
 
+def _is_of_another_group(folder: str) -> bool:
+    """Whether it is this user's, and no file in it could be copied in a namespace of users, which knows one group."""
+    status = os.stat(folder)
+    return status.st_uid == os.geteuid() and status.st_gid != os.getegid()
+
+
 def _mount_all(order: Order, steps: Sequence[Step], sockets: Sequence[str]) -> None:
     """Do what was planned, and mount again what then is below an overlay."""
-    below = {path: _opened(path) for path in {*order.unchanged, *(step.point for step in steps)}}
-    for path in sockets:
-        with suppress(OSError):  # its program may remove it meanwhile
+    again = {step.point for step in steps if step.kind == "bind"}
+    below = {path: _opened(path) for path in {*order.unchanged, *(step.point for step in steps)} - again}
+    for path in (*again, *sockets):
+        with suppress(OSError):  # a socket's program may remove it meanwhile, and what root may not see stays hidden
             below[path] = _opened(path)
     uppers = _Uppers(order)
     for number, step in enumerate(steps):
-        if step.point != "/":
+        if step.point != "/" and step.point in below:
             _take(step, f"/proc/self/fd/{below[step.point]}", uppers, str(number))
     for path in order.unchanged:
         mount(f"/proc/self/fd/{below[path]}", path, _MS_BIND | _MS_REC)
@@ -91,7 +105,7 @@ def _mount_all(order: Order, steps: Sequence[Step], sockets: Sequence[str]) -> N
             mount(f"/proc/self/fd/{below[path]}", path, _MS_BIND)
     if Step("read-only", "/") in steps:
         _make_read_only("/")
-    for descriptor in [*below.values(), *uppers.descriptors]:
+    for descriptor in [*below.values(), *uppers.descriptors, uppers.folder]:
         os.close(descriptor)
 
 
@@ -99,8 +113,8 @@ def _take(step: Step, source: str, uppers: "_Uppers", name: str) -> None:
     kind, point = step
     if kind == "bind":
         mount(source, point, _MS_BIND)
-    elif kind == "read-only" or not uppers.overlay(source, point, name):
-        mount(point, point, _MS_BIND | _MS_REC)
+    elif kind == "read-only" or not (uppers.copy if kind == "copy" else uppers.overlay)(source, point, name):
+        mount(source, point, _MS_BIND | _MS_REC)
         _make_read_only(point)
 
 
@@ -151,6 +165,7 @@ class _Uppers:
         self._memory, self._bytes, self._has_memory = f"{order.folder}/memory", order.memory_bytes, False
         self.descriptors: list[int] = []
         os.mkdir(order.folder, 0o700)
+        self.folder = os.open(order.folder, os.O_PATH | os.O_CLOEXEC)
         with suppress(OSError):
             self._open(f"{order.folder}/disk")
 
@@ -172,6 +187,22 @@ class _Uppers:
             self._open(f"{self._memory}/uppers")
             return _is_done(self._overlay, f"/proc/self/fd/{self.descriptors[-1]}/{name}", lower, point)
         return False
+
+    def copy(self, file: str, point: str, name: str) -> bool:
+        """Mount a copy of a file over it; whether that could be done."""
+        return os.stat(file).st_size <= COPIED_BYTES and _is_done(
+            self._copy, f"/proc/self/fd/{self.folder}/{name}", file, point
+        )
+
+    def _copy(self, own: str, file: str, point: str) -> None:
+        import shutil
+
+        shutil.copyfile(file, own)
+        shutil.copystat(file, own)
+        if self._is_owner:
+            status = os.stat(file)
+            os.chown(own, status.st_uid, status.st_gid)
+        mount(own, point, _MS_BIND)
 
     def _overlay(self, own: str, lower: str, point: str) -> None:
         upper, work = f"{own}/upper", f"{own}/work"

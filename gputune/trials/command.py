@@ -74,7 +74,7 @@ class RunningCommand:
             socket=str(path),
             scratch="" if start.allow_writes else str(self._scratch),
             namespace=str(start.folder / NAMESPACE) if start.above_copies else "",
-            unchanged=tuple(caches(start.environ)),
+            unchanged=tuple(caches(start.environ, start.command)),
             written=str(start.folder / WRITTEN),
             shift=shift,
             trains=start.trains,

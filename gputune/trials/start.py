@@ -1,6 +1,8 @@
 """How the user's command is started, below a keeper, and where its output goes."""
 
 import os
+import re
+import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -90,6 +92,7 @@ def kill_shells(pids: Sequence[int], keeper: int) -> bool:
 
 KEPT = 20
 """So many logs are kept, the latest ones."""
+NAME = re.compile(r"tune-\d{8}-\d{6}-.+-[a-z0-9_]{8}\.log", re.DOTALL)
 END_LINES, END_BYTES = 10, 8192
 
 
@@ -101,6 +104,7 @@ def kept_log(environ: Mapping[str, str], command: Sequence[str]) -> Iterator[IO[
     user_folder = places.user_folder(environ)
     try:
         folder = places.create_folder(user_folder / "logs" if user_folder else None)
+        _prune(folder)
     except MeasureError:
         folder = Path(tempfile.gettempdir())
     with _opened(folder, command) as log:
@@ -111,13 +115,22 @@ def kept_log(environ: Mapping[str, str], command: Sequence[str]) -> Iterator[IO[
             raise
 
 
+def _prune(folder: Path) -> None:
+    """Make room for one more in a folder of gputune's; what is named otherwise is the user's."""
+    with suppress(OSError):
+        logs = sorted(one for one in folder.iterdir() if NAME.fullmatch(one.name) and _is_own_file(one))
+        for old in logs[: max(0, len(logs) + 1 - KEPT)]:
+            old.unlink()
+
+
+def _is_own_file(path: Path) -> bool:
+    status = path.lstat()
+    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+
+
 def _opened(folder: Path, command: Sequence[str]) -> IO[bytes]:
     name = next((PurePath(word).name for word in command if word.endswith(".py")), PurePath(command[0]).name)
     moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    with suppress(OSError):
-        logs = sorted(folder.glob("tune-*.log"))
-        for old in logs[: max(0, len(logs) + 1 - KEPT)]:
-            old.unlink()
     return tempfile.NamedTemporaryFile(
         dir=folder, prefix=f"tune-{moment}-{name[:80]}-", suffix=".log", delete=False, buffering=0
     )

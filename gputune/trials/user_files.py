@@ -14,7 +14,7 @@ from pathlib import Path
 from gputune.host import keeper, overlay
 from gputune.host.kept import isolated_python
 from gputune.host.mount_plan import Disk, mounts, paths, plan
-from gputune.host.overlay import is_within
+from gputune.host.overlay import is_below, is_within
 
 TRIAL_SECONDS = 20.0
 """How long to try whether the kernel permits it: a network file system that has gone away never answers."""
@@ -40,14 +40,33 @@ def compiled_code() -> str:
     return f"{tempfile.gettempdir()}/torchinductor_{getpass.getuser()}"
 
 
-def caches(environ: Mapping[str, str]) -> list[str]:
-    """The folders of this user that a program may write to, existing or not; none that holds the user's work."""
+def caches(environ: Mapping[str, str], command: Sequence[str]) -> list[str]:
+    """The folders of this user that a program may write to, existing or not; none that holds the user's work: of one in
+    which something lies that the command names, the folders that do not lead there.
+    """
     named = [environ.get(name, "") for name in CACHES] + [f"{environ.get('HOME', '')}/{name}" for name in _BELOW_HOME]
     with suppress(OSError, KeyError):
         named.append(compiled_code())
     work = _work(environ)
     real = [os.path.realpath(path) for path in (*named, _MPS) if Path(path).is_absolute()]
-    return [path for path in dict.fromkeys(real) if not any(is_within(own, path) for own in work)]
+    real += [linked for path in dict.fromkeys(real) for linked in _linked(path)]
+    able = [path for path in real if not any(is_within(own, path) for own in work)]
+    used = [os.path.realpath(path) for path in paths(command[1:], work[0])]  # an interpreter may lie in one
+    return list(dict.fromkeys(one for path in able for one in _without(path, used)))
+
+
+def _linked(cache: str) -> list[str]:
+    """The folders that the links in a cache lead to: what is downloaded there is to stay too."""
+    with suppress(OSError):
+        return [os.path.realpath(one.path) for one in os.scandir(cache) if one.is_symlink() and one.is_dir()]
+    return []
+
+
+def _without(folder: str, used: Sequence[str]) -> list[str]:
+    """The folder, or, where something in it is used, the folders in it that hold nothing of that."""
+    if not (inner := [path for path in used if is_below(path, folder)]):
+        return [folder]
+    return [one for below in Disk().folders(folder) if below not in inner for one in _without(below, inner)]
 
 
 def _work(environ: Mapping[str, str]) -> tuple[str, str]:
@@ -66,14 +85,14 @@ def words_above_copies(
     Raises OSError.
     """
     here, home = work = _work(environ)
-    unchanged = [path for path in (os.path.realpath(folder), *caches(environ)) if Path(path).is_dir()]
+    unchanged = [path for path in (os.path.realpath(folder), *caches(environ, command)) if Path(path).is_dir()]
     seen = mounts(Path("/proc/self/mountinfo").read_text(errors="surrogateescape"))
     used = [here, home, "/var/tmp", *paths(command, here)]
     order = overlay.Order(
         folder=str(folder / COPIES),
         memory_bytes=int(MEMORY_SHARE * (memory_bytes or 0)),
         unchanged=unchanged,
-        needed=[path for path in work if Path(path).is_dir() and os.access(path, os.W_OK)],
+        needed=[path for path in work if path != "/" and Path(path).is_dir() and os.access(path, os.W_OK)],
         steps_of_root=plan(seen, Disk(), unchanged, is_root=True),
         steps_of_user=plan(seen, Disk(), unchanged, is_root=False, used=used),
         mark=str(folder / NAMESPACE),

@@ -26,6 +26,9 @@ class Machine(Disk):
     def is_folder(self, path: str) -> bool:
         return path not in self.files
 
+    def is_file(self, path: str) -> bool:
+        return path in self.files
+
     def is_open(self, path: str) -> bool:
         return path not in self.closed
 
@@ -76,7 +79,8 @@ class TestOfRoot:
         )
         steps = planned(text, Machine(files=("/etc/hosts", "/usr/lib/libcuda.so"), writable=("",)))
         assert of("overlay", steps) == [*OWN, "/workspace"]
-        assert of("bind", steps) == ["/etc/hosts", "/usr/lib/libcuda.so"]
+        assert of("bind", steps) == ["/usr/lib/libcuda.so"]
+        assert of("copy", steps) == ["/etc/hosts"]
 
     def test_a_temporary_folder_in_memory_is_covered(self) -> None:
         assert of("overlay", planned(machine("6 1 /tmp tmpfs"), ROOT)).count("/tmp") == 1
@@ -106,6 +110,11 @@ class TestOfAUser:
     def test_a_folder_that_cannot_be_reached_is_left(self) -> None:
         steps = planned(machine(), Machine(closed=("/opt",)), is_root=False)
         assert of("overlay", steps) == [one for one in OWN if one != "/opt"]
+
+    def test_a_file_that_is_mounted_by_itself_is_copied_where_the_user_can_write_to_it(self) -> None:
+        text = machine("6 1 /home/u/results.csv ext4", "7 1 /etc/hosts ext4")
+        steps = planned(text, Machine(files=("/home/u/results.csv", "/etc/hosts")), is_root=False)
+        assert of("copy", steps) == ["/home/u/results.csv"]
 
     def test_a_folder_with_mounts_below_is_covered_folder_by_folder(self) -> None:
         disk = Machine(below={"/home": ["/home/u", "/home/v", "/home/nfs"]})

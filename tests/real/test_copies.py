@@ -203,7 +203,58 @@ def test_a_disk_that_is_mounted_below_home_is_a_copy(above):
     assert done.stdout.split() == ["b", "a"]
 
 
+@pytest.mark.parametrize("is_root", [True, False])
+@pytest.mark.parametrize(("size", "left"), [(1, "5 more"), (overlay.COPIED_BYTES + 1, "")])
+def test_a_file_that_is_mounted_by_itself_is_copied_or_read_only(above, is_root, size, left):
+    home, runs = above.work / "home", above.work / "runs"
+    for folder in (home, runs):
+        folder.mkdir()
+    for name in ("results.csv", "mounted"):
+        (runs / name).write_bytes(b"5" * size)
+    above.give_to(USER)
+    script = 'mount --bind ../runs/mounted ../runs/results.csv && exec "$@"'
+    as_user = [] if is_root else _as_user(above)
+    before = ["unshare", "-m", "sh", "-c", script, "sh", *as_user, "env", f"HOME={home}"]
+    command = "cd ../runs; printf ' more' >> results.csv; [ $(stat -c %s results.csv) -gt 99 ] || cat results.csv"
+    done = above.run("sh", "-c", command, before=before, cwd=home)
+    assert done.stdout == left, done.stderr
+    assert [(runs / name).stat().st_size for name in ("results.csv", "mounted")] == [size, size]
+
+
+def test_what_is_mounted_below_a_closed_folder_changes_nothing(above):
+    home, closed = above.work / "home", above.work / "closed"
+    home.mkdir()
+    (closed / "disk").mkdir(parents=True)
+    above.give_to(USER)
+    os.chown(closed, 0, 0)
+    script = 'mount -t tmpfs none ../closed/disk && chmod 0 ../closed && exec "$@"'
+    before = ["unshare", "-m", "sh", "-c", script, "sh", *_as_user(above), "env", f"HOME={home}"]
+    done = above.run("echo", "ran", before=before, cwd=home)
+    assert done.stdout == "ran\n", done.stderr
+
+
+def test_root_needs_no_home(above):
+    assert above.run("echo", "ran", before=["env", "HOME=/"]).stdout == "ran\n"
+
+
 class TestOfAUserWithoutRights:
+    def test_a_folder_of_another_group_is_copied_where_it_is_named(self, above):
+        above.give_to(USER)
+        team = above.work / "team"
+        team.mkdir()
+        os.chown(team, USER, 4321)
+        team.chmod(0o2775)
+        done = above.run("sh", "-c", "touch $0/a && ls $0", team, before=_as_user(above))
+        assert done.stdout == "a\n", done.stderr
+        assert not list(team.iterdir())
+
+    def test_a_working_directory_of_another_group_is_said_to_have_no_copy(self, above):
+        above.give_to(USER)
+        os.chown(above.work, USER, 4321)
+        done = above.run("true", before=_as_user(above))
+        line = f"{above.work} is of another group than your own\n"
+        assert (done.returncode, done.stderr) == (overlay.FAILED, line)
+
     def test_the_kernel_permits_it_to_every_user(self, above):
         for name in "ade":
             (above.work / name).write_text(f"{name}\n")
