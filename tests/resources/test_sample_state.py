@@ -81,7 +81,7 @@ def adds(held: Any, index: int) -> int:
     return index
 
 
-def adds_by_name(_: Any, index: int, *, seen: list[int] = [0] * 8) -> int:  # noqa: B006
+def adds_by_name(_: Any, index: int, *, seen: list[int] = [0] * 8) -> int:
     return adds(seen, index)
 
 
