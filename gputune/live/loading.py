@@ -1,6 +1,8 @@
 """DataLoader arguments: a profile's choices adapted to this dataset and to this process's CPUs and shared memory."""
 
+import itertools
 import multiprocessing
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -159,3 +161,37 @@ def made_with(loader: Any, given: dict[str, Any], make: Callable[[Any], Any]) ->
         for name in changed:
             own.pop(name, None)
         own.update(before)
+
+
+def asked_late(make: Callable[[Any], Any], loader: Any) -> Any:
+    """An iterator whose workers are told their first samples when it is asked for its first batch, and whose sampler
+    ends when the batches do, where torch's RandomSampler draws once more. Until then other iterators, and the program,
+    may draw from the generator that its sampler draws from.
+    """
+    from torch.utils.data import dataloader
+
+    kind = dataloader._MultiProcessingDataLoaderIter
+    if not loader.num_workers or not hasattr(kind, "_try_put_index") or not hasattr(kind, "_next_data"):
+        return make(loader)
+    sampler, nothing = loader._index_sampler, ()
+    made = made_with(loader, {"sampler" if loader.batch_sampler is None else "batch_sampler": nothing}, make)
+    if type(made) is not kind:
+        return make(loader)
+    made._index_sampler, indices, late, begun = sampler, iter(sampler), weakref.ref(made), False
+
+    def next_data() -> Any:
+        nonlocal begun
+        iterator: Any = late()
+        if not begun:
+            begun = True
+            iterator._sampler_iter = itertools.islice(indices, len(sampler))
+            for _ in range(iterator._prefetch_factor * iterator._num_workers):
+                iterator._try_put_index()
+        try:
+            return kind._next_data(iterator)
+        except StopIteration:
+            next(indices, None)
+            raise
+
+    vars(made)["_next_data"] = next_data
+    return made

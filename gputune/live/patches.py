@@ -6,14 +6,13 @@ left as it is. A patch that makes an event of the observer's has the event's nam
 
 import functools
 import inspect
-import itertools
 import sys
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
-from .loading import made_with
+from .loading import asked_late, made_with
 
 Undo = Callable[[], object]
 Function = Callable[..., Any]
@@ -292,43 +291,9 @@ def loader_iterated(values: Callable[[Any], dict[str, Any]]) -> Undo:
         given: dict[str, Any] = {}
         with suppress(Exception):  # so that the program gets its batches in any case
             given = values(self)
-        return made_with(self, given, functools.partial(_asked_late, original)) if given else original(self)
+        return made_with(self, given, functools.partial(asked_late, original)) if given else original(self)
 
     return replaced(DataLoader, "_get_iterator", _get_iterator)
-
-
-def _asked_late(make: Function, loader: Any) -> Any:
-    """An iterator whose workers are told their first samples when it is asked for its first batch, and whose sampler
-    ends when the batches do, where torch's RandomSampler draws once more. Until then other iterators, and the program,
-    may draw from the generator that its sampler draws from.
-    """
-    from torch.utils.data import dataloader
-
-    kind = dataloader._MultiProcessingDataLoaderIter
-    if not loader.num_workers or not hasattr(kind, "_try_put_index") or not hasattr(kind, "_next_data"):
-        return make(loader)
-    sampler, nothing = loader._index_sampler, ()
-    made = made_with(loader, {"sampler" if loader.batch_sampler is None else "batch_sampler": nothing}, make)
-    if type(made) is not kind:
-        return make(loader)
-    made._index_sampler, indices, late, begun = sampler, iter(sampler), weakref.ref(made), False
-
-    def next_data() -> Any:
-        nonlocal begun
-        iterator: Any = late()
-        if not begun:
-            begun = True
-            iterator._sampler_iter = itertools.islice(indices, len(sampler))
-            for _ in range(iterator._prefetch_factor * iterator._num_workers):
-                iterator._try_put_index()
-        try:
-            return kind._next_data(iterator)
-        except StopIteration:
-            next(indices, None)
-            raise
-
-    vars(made)["_next_data"] = next_data
-    return made
 
 
 def loader_iterators(made: Callable[[Any, Any], None], following: Callable[[Any, Function], Any]) -> Undo:

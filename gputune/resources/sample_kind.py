@@ -6,6 +6,7 @@ crashes or hangs costs only the answer. Files that the program reads keep their 
 be asked for single samples.
 """
 
+import gc
 import multiprocessing
 import sys
 import time
@@ -144,6 +145,7 @@ def _ask_child(question: Callable[[Any, int], Answer], dataset: Any, size: int) 
 
 def _answer(question: Callable[[Any, int], Answer], dataset: Any, size: int, writer: Connection) -> None:
     try:
+        gc.disable()  # it would close files of the program's, and the numbers of these would be given to others
         own_positions()
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(1)  # as in a worker; the parent's threads were not forked with it

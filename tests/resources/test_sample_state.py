@@ -213,6 +213,13 @@ class TestGiven:
     def test_ordinary_datasets(self, dataset: Any) -> None:
         assert refusal(dataset) is None
 
+    def test_a_dataset_that_opens_its_file_where_the_program_left_files_to_be_collected(self) -> None:
+        for _ in range(40):
+            left: Any = Slotted()
+            left.last = [left, Path(__file__).open()]  # noqa: SIM115
+            del left
+            assert refusal(Opens(None, adds)) is None
+
     def test_images_with_transforms(self, tmp_path: Path) -> None:
         datasets = pytest.importorskip("torchvision").datasets
         from torchvision import transforms
