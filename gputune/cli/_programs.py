@@ -51,7 +51,7 @@ def _is_program(word: str) -> bool:
     if _is_named_as_one(word):
         return True
     if os.path.isfile(word):  # noqa: PTH113 - pathlib raises for a null character
-        return _begins_as_one(word)
+        return PurePath(word).suffix not in _PROFILES and _begins_as_one(word)
     return not _may_be_a_profile(word) and shutil.which(word) is not None
 
 
