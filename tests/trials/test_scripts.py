@@ -5,9 +5,11 @@ any is left behind.
 import getpass
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -54,8 +56,7 @@ class Folder:
         self.path = path / "work"
         self.path.mkdir()
         self.token = str(path)
-        self.private = path / "private"
-        self.private.mkdir()
+        self.private = Path(tempfile.mkdtemp())  # with a short name, since sockets of torch's workers are made in it
         self.log = path / "log"
 
     def environ(self) -> dict[str, str]:
@@ -110,7 +111,9 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
     yield made
     assert made.processes() == []
     kept = {"socket", f"torchinductor_{getpass.getuser()}"}  # what torch compiles stays where it always is
-    assert {one.name for one in made.private.iterdir()} <= kept
+    left = {one.name for one in made.private.iterdir()}
+    shutil.rmtree(made.private)
+    assert left <= kept
 
 
 def script(name: str) -> tuple[str, str]:
