@@ -14,7 +14,7 @@ from typing import Any
 
 from ..knobs._called import PLACE, called
 from ..knobs._outputs import restored, tensors
-from .faults import may_be_a_settings
+from .faults import interrupted_by, may_be_a_settings
 from .patches import module_registered
 from .states import States
 
@@ -155,6 +155,8 @@ class Call:
         try:
             output = self._run(call, inputs, named)
         except Exception as error:
+            if own := interrupted_by(error):
+                raise own from None
             if not may_be_a_settings(error, [one.name for one in suspected]):
                 raise
             if why := self._states.put_back(before):

@@ -2,8 +2,8 @@
 
 import re
 import sys
-from collections.abc import Iterable
-from types import TracebackType
+from collections.abc import Iterable, Iterator
+from types import FrameType, TracebackType
 from typing import Any
 
 from ..knobs import load
@@ -22,8 +22,7 @@ def may_be_a_settings(error: Exception, settings: Iterable[str]) -> bool:
     `FAULTS`). What the program's own `raise` raised is the program's, whatever it says. An assert that reads what a
     setting changes is not.
     """
-    dynamo: Any = sys.modules.get("torch._dynamo.exc")
-    if isinstance(error, BackwardFailed) or (dynamo and isinstance(error, dynamo.TorchDynamoException)):
+    if isinstance(error, BackwardFailed) or _is_compilers(error):
         return True
     trace = innermost(error)
     words = [load(name).FAULTS for name in settings]
@@ -35,6 +34,32 @@ def may_be_a_settings(error: Exception, settings: Iterable[str]) -> bool:
     if text.startswith("Caught ") or OTHERS.search(text):
         return False  # what a thread or a worker raised has its own traceback as text
     return faults.search(text) is not None
+
+
+def interrupted_by(error: BaseException) -> BaseException | None:
+    """What a signal handler of the program's raised while torch compiled, which torch wraps as a failure to compile."""
+    if not _is_compilers(error) or not any(map(_is_handlers, _frames(error))):
+        return None
+    inner = error.__context__
+    while inner is not None and _is_compilers(inner):
+        inner = inner.__context__
+    if inner is not None and inner.args and isinstance(inner.args[0], str):
+        # torch adds an empty line to its text, and where it was.
+        inner.args = (inner.args[0].partition("\n\nfrom user code:")[0].removesuffix("\n"), *inner.args[1:])
+    return inner
+
+
+def _frames(error: BaseException) -> Iterator[FrameType]:
+    trace = error.__traceback__
+    while trace is not None:
+        yield trace.tb_frame
+        trace = trace.tb_next
+
+
+def _is_handlers(frame: FrameType) -> bool:
+    """Whether it is a function of the program's that was given a frame, as a signal handler is."""
+    given = [] if _is_torchs(frame) else list(frame.f_locals.values())
+    return any(isinstance(one, FrameType) for value in given for one in (value if type(value) is tuple else (value,)))
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -54,10 +79,18 @@ def is_the_programs(error: BaseException) -> bool:
     trace = innermost(error)
     if trace is None:
         return False
-    frame = trace.tb_frame
+    home = str(trace.tb_frame.f_globals.get("__name__", ""))
+    return home != OWN and not home.startswith(f"{OWN}.") and not _is_torchs(trace.tb_frame)
+
+
+def _is_torchs(frame: FrameType) -> bool:
     home = str(frame.f_globals.get("__name__", ""))
-    ours = home == OWN or home.startswith(f"{OWN}.")
-    return not ours and home.partition(".")[0] != "torch" and not frame.f_code.co_filename.startswith("<eval_with_key>")
+    return home.partition(".")[0] == "torch" or frame.f_code.co_filename.startswith("<eval_with_key>")
+
+
+def _is_compilers(error: BaseException) -> bool:
+    dynamo: Any = sys.modules.get("torch._dynamo.exc")
+    return dynamo is not None and isinstance(error, dynamo.TorchDynamoException)
 
 
 def _is_raise(trace: TracebackType) -> bool:

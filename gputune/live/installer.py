@@ -8,7 +8,7 @@ from ..knobs import Value, in_order
 from .advice import Values
 from .applied import Applied, Reason, Why
 from .call import Suspect
-from .faults import innermost, is_out_of_memory, may_be_a_settings
+from .faults import innermost, interrupted_by, is_out_of_memory, may_be_a_settings
 from .flags import error_text, failed, left_alone
 from .outcome import left, obstacle
 from .root import Root
@@ -68,6 +68,7 @@ class Installer:
             place = trace and (trace.tb_frame.f_code, trace.tb_lasti)
             if not self.current:
                 own.add(place)
+            if not self.current or interrupted_by(error):
                 return
             in_calls = [name for name in self.current if knobs.load(name).PHASE == "code" and knobs.load(name).IN_CALLS]
             if place not in own and (is_out_of_memory(error) or may_be_a_settings(error, in_calls)):

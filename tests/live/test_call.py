@@ -3,6 +3,7 @@
 import copy
 import pickle
 import random
+import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -245,6 +246,24 @@ class TestSuspects:
         with pytest.raises(type(fault)):
             model(X)
         assert (on, next(samples)) == (["kept"], 1)
+
+    @pytest.mark.slow
+    def test_a_time_limit_that_ends_while_torch_compiles_reaches_the_program(self) -> None:
+        def ends(*_: Any) -> None:
+            raise RuntimeError("time is up")
+
+        def backend(*_: Any) -> Any:
+            signal.raise_signal(signal.SIGALRM)
+
+        model, before = Net(), signal.signal(signal.SIGALRM, ends)
+        on = call_with(model, "kept")
+        call_of(model, "cpu").compiled = torch.compile(lambda x: x + 1, backend=backend)
+        try:
+            with pytest.raises(RuntimeError, match=r"time is up$") as raised:
+                model(X)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        assert (type(raised.value), on) == (RuntimeError, ["kept"])
 
 
 class TestCopies:
