@@ -124,10 +124,11 @@ def _saved(optimizer: Any, state: dict[str, Any]) -> dict[str, Any]:
     return _unfused(optimizer, state) if optimizer in _ours else state
 
 
-def _copied(optimizer: Any, other: Any) -> None:
-    """A shallow copy has the same groups and state, and so the same form."""
+def _copied(optimizer: Any, other: Any) -> Any:
+    """The shallow copy `other`, which has the same groups and state, and so the same form."""
     if optimizer in _ours:
         _hook_up(other, _ours[optimizer])
+    return other
 
 
 def _hook_up(optimizer: Any, failed: Callable[[str, str], None]) -> None:

@@ -149,32 +149,24 @@ def backward_begun(begun: Callable[[list[Any]], None]) -> Undo:
     return together([*backwards, replaced(torch.amp.GradScaler, "scale", scale)])
 
 
-def optimizer_saved(change: Callable[[Any, Any], Any], copied: Callable[[Any, Any], object]) -> Undo:
+def optimizer_saved(change: Callable[[Any, Any], Any], copied: Callable[[Any, Any], Any]) -> Undo:
     """Have deep copies and pickles of optimizers hold what `change` makes of one and its state, for which there is no
-    hook. An attribute of an instance would follow the instance's attributes into others. A shallow copy holds the state
-    itself, and `copied` is called with the optimizer and its copy.
+    hook; an instance's attribute would follow it into others. A shallow copy has the state itself; `copied` returns it.
     """
     import torch
 
     kind: Any = torch.optim.Optimizer
     original = kind.__getstate__
 
-    @functools.wraps(original)
-    def getstate(self: Any) -> Any:
-        return change(self, original(self))
-
     def shallow(self: Any) -> Any:
-        make, given, state = (*self.__reduce_ex__(4), None)[:3]
+        make, given, state = self.__reduce_ex__(4)[:3]
         made = make(*given)
         made.__setstate__(original(self) if vars(kind)["__getstate__"] is type(self).__getstate__ else state)
-        copied(self, made)
-        return made
+        return copied(self, made)
 
-    undo = replaced(kind, "__getstate__", getstate)
-    if hasattr(kind, "__copy__"):
-        return undo
     kind.__copy__ = shallow
-    return together([undo, lambda: delattr(kind, "__copy__")])
+    saved = replaced(kind, "__getstate__", lambda self: change(self, original(self)))
+    return together([saved, lambda: delattr(kind, "__copy__")])
 
 
 def weights_flattened() -> Undo:
@@ -204,7 +196,7 @@ def weights_flattened() -> Undo:
 
         return compute_mask
 
-    kinds: list[Any] = [prune.L1Unstructured, prune.RandomUnstructured]
+    kinds: Any = prune.L1Unstructured, prune.RandomUnstructured
     pruned = [replaced(kind, "compute_mask", in_usual_layout(kind.compute_mask)) for kind in kinds]
     return together([*pruned, lambda: setattr(function, "__code__", code)])
 
@@ -224,13 +216,10 @@ def feature_used(used: Callable[[Feature, str | None], None]) -> Undo:
 
     selective = getattr(checkpoint, "_CachingTorchDispatchMode", None)
     reentrant = getattr(checkpoint, "CheckpointFunction", None)
-    return together(
-        [
-            _noted(torch.autocast, "__enter__", entered),
-            _noted(selective, "__init__", lambda *_, **__: used("selective checkpointing", None)),
-            _noted(reentrant, "forward", lambda *_, **__: used("reentrant checkpointing", None)),
-        ]
-    )
+    made = [_noted(torch.autocast, "__enter__", entered)]
+    made += [_noted(selective, "__init__", lambda *_, **__: used("selective checkpointing", None))]
+    made += [_noted(reentrant, "forward", lambda *_, **__: used("reentrant checkpointing", None))]
+    return together(made)
 
 
 def dropout(draws: Callable[[], bool]) -> Undo:
