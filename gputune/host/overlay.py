@@ -77,7 +77,7 @@ def cover(order: Order) -> None:
     os.chdir(here)
     for path in order.needed:
         _try(path)
-    with open(order.mark, "w") as file:
+    with open(order.mark, "w", encoding="utf-8") as file:
         file.write(os.readlink("/proc/self/ns/mnt"))
 
 
@@ -135,7 +135,7 @@ def _enter() -> bool:
             raise OSError("it permits no namespace to this user") from None
         is_root = False
         for file, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
-            with open(f"/proc/self/{file}", "w") as opened:
+            with open(f"/proc/self/{file}", "w", encoding="utf-8") as opened:
                 opened.write(text)
     mount("none", "/", _MS_REC | _MS_PRIVATE)
     return is_root
@@ -159,7 +159,7 @@ class _Uppers:
     """The folders that overlays write to: those of an order, and last one in memory."""
 
     def __init__(self, order: Order) -> None:
-        with open("/proc/self/uid_map") as file:
+        with open("/proc/self/uid_map", encoding="utf-8") as file:
             self._is_owner = file.read().split() == ["0", "0", str(2**32 - 1)]
         """Whether this namespace owns the machine's file systems, so that overlays may keep trusted attributes."""
         self._memory, self._bytes, self._has_memory = f"{order.folder}/memory", order.memory_bytes, False

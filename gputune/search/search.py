@@ -264,7 +264,7 @@ def _is_open(arms: Sequence[Tried]) -> bool:
 
 def _count_every_round(arms: Sequence[Tried]) -> None:
     for arm in arms:
-        arm.samples = list(arm.every)
+        arm.samples = arm.every[: MORE_LOOKS[-1]]
 
 
 def needed_steps(candidates: Candidates) -> int:

@@ -86,7 +86,7 @@ def words_above_copies(
     """
     here, home = work = _work(environ)
     unchanged = [path for path in (os.path.realpath(folder), *caches(environ, command)) if Path(path).is_dir()]
-    seen = mounts(Path("/proc/self/mountinfo").read_text(errors="surrogateescape"))
+    seen = mounts(Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape"))
     used = [here, home, "/var/tmp", *paths(command, here)]
     order = overlay.Order(
         folder=str(folder / COPIES),

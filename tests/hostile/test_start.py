@@ -103,7 +103,7 @@ class TestPlanted:
         """And files named as all that Python itself does not import before it runs a module."""
         before = command([sys.executable, "-m", "this_module_prints"], environ(PYTHONPATH=prints(tmp_path))).stdout
         library = {"typing", "pathlib", "re", "enum", "json", "signal", "dataclasses", "subprocess"}
-        assert not library & set(before.split())
+        library -= set(before.split())  # an environment's .pth files may import any of them
         names = [f"{name}.py" for name in ("gputune_start", *library)]
         theirs = planted(tmp_path / "theirs", *names, *(name for name in OWN if name != "gputune.py"))
         words = ["-m", "gputune", "apply", path, "echo", "ran"]

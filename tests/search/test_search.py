@@ -10,7 +10,7 @@ import pytest
 
 from gputune.knobs import Value, channels_last
 from gputune.knobs.dataloader_workers import WORKERS
-from gputune.measurement import LOOKS
+from gputune.measurement import LOOKS, MORE_LOOKS
 from gputune.search import combination
 from gputune.search.choice import Block, Tried
 from gputune.search.combination import DEFAULT, Combination, traits
@@ -368,6 +368,12 @@ class TestBesideOthers:
         assert search.is_disturbed
         assert fused.samples == fused.every
         assert fused.against(default) is not None
+
+    def test_of_all_rounds_as_many_count_as_a_comparison_takes(self) -> None:
+        program = Beside({"fused_optimizer": 1.0}, busy=10, seed=1)
+        search = Search(measure=program.measure, used=lambda: program.blocks / 4000, was_calm=program.was_calm)
+        _, fused = search.final(self.one)
+        assert len(fused.samples) == MORE_LOOKS[-1] < len(fused.every)
 
     def test_that_nothing_gains_is_certain_by_calm_rounds_too(self) -> None:
         search, (default, fused) = Beside({}, busy=5, noise=0.002).final(self.one)

@@ -59,7 +59,7 @@ def redirect(folder: str, unchanged: Iterable[str] = ()) -> None:
 def _is_above_copies(mark: str) -> bool:
     """Whether the namespace of this process is the one that a file names: a launcher may start processes elsewhere."""
     try:
-        return bool(mark) and Path(mark).read_text() == str(Path("/proc/self/ns/mnt").readlink())
+        return bool(mark) and Path(mark).read_text(encoding="utf-8") == str(Path("/proc/self/ns/mnt").readlink())
     except OSError:
         return False
 
