@@ -35,7 +35,7 @@ def require_a_profile(word: str, command: Sequence[str]) -> None:
 
 
 def instead(words: Sequence[str]) -> str:
-    """What to type where gputune's arguments hold a script, an interpreter or a launcher in a wrong place; or ""."""
+    """The command to type instead, if a script, an interpreter or a launcher stands in a wrong place; else empty."""
     place = next((place for place, word in enumerate(words) if _is_named_as_one(word)), None)
     if place is None:
         return ""

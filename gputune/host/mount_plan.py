@@ -1,4 +1,4 @@
-"""What must be mounted so that a program writes to no folder of the user's, from what the kernel says of mounts."""
+"""The mounts by which a program writes to no folder of the user's, planned from the kernel's list of mounts."""
 
 import math
 import os
@@ -55,7 +55,7 @@ def _mount(line: str) -> Mount:
 
 
 class Disk:
-    """What the plan asks of the file system."""
+    """The questions about the file system on which the plan rests."""
 
     def folders(self, path: str) -> list[str]:
         """The folders in a folder, without links; none where it cannot be read."""
