@@ -41,6 +41,8 @@ def environment(values: Mapping[str, Any] | None, device: str = "cpu") -> dict[s
     # The folder of compiled code is common: as is usual, only the first run of a script compiles its kernels.
     env = {name: value for name, value in environ().items() if name != "PYTHONPATH"} | {"OMP_NUM_THREADS": "1"}
     del env["PYTHONWARNINGS"]
+    if device == "cpu":
+        env["CUDA_VISIBLE_DEVICES"] = ""  # DataParallel would move to the GPU, and backward fail in a forked child
     if values is None:
         return env
     payload = {"settings": {}, "advice": {"device": device, "general": dict(values)}}
