@@ -8,8 +8,7 @@ from ._rerouting import Paths, wrap
 
 PATHS: Paths = {
     "torch": [("save", "f", "written"), ("load", "f", "read")],
-    "torch.jit": [("save", "f", "written"), ("load", "f", "read")],
-    "torch.jit._script": [("RecursiveScriptModule.save", "f", "written")],
+    "torch.jit": [("load", "f", "read")],
     "torch.export": [("save", "f", "written"), ("load", "f", "read")],
     "torch.autograd.profiler": [("profile.export_chrome_trace", "path", "written")],
     "torch.profiler.profiler": [("ExecutionTraceObserver.register_callback", "output_file_path", "written")],
@@ -21,11 +20,11 @@ def redirect(module: ModuleType, places: Any) -> None:
         return
 
     def placed(how: Any) -> Any:
-        def begin(original: Any, itself: Any, file: Any, *inputs: Any, **named: Any) -> None:
+        def call(original: Any, itself: Any, file: Any, *inputs: Any, **named: Any) -> Any:
             is_path = isinstance(file, str | os.PathLike)
-            original(itself, how(os.fspath(file)) if is_path else file, *inputs, **named)
+            return original(itself, how(os.fspath(file)) if is_path else file, *inputs, **named)
 
-        return begin
+        return call
 
     def mapped(original: Any, filename: Any, shared: Any = False, *inputs: Any, **named: Any) -> Any:
         place = places.written(filename, keeps=True) if shared else places.read(filename)
@@ -33,6 +32,8 @@ def redirect(module: ModuleType, places: Any) -> None:
 
     wrap(module._C.PyTorchFileWriter, "__init__", placed(places.written))
     wrap(module._C.PyTorchFileReader, "__init__", placed(places.read))
+    for name in ("save", "_save_for_mobile"):
+        wrap(module._C.ScriptModule, name, placed(places.written))
     wrap(module, "from_file", mapped)
     original = module.UntypedStorage.from_file
     module.UntypedStorage.from_file = staticmethod(lambda *inputs, **named: mapped(original, *inputs, **named))

@@ -121,6 +121,28 @@ def test_what_a_statement_writes_is_named(users: Users) -> None:
     assert named(users, source) == ["v.db", "w.db"]
 
 
+def test_a_database_whose_library_puts_an_end_behind_its_name(users: Users) -> None:
+    """This Python may have none of these libraries, so one stands in for them."""
+    (users.folder / "metrics.db").write_text("1 ")
+    made = users.scratch.parent / "libraries" / "dbm"
+    made.mkdir(parents=True)
+    (made / "__init__.py").touch()
+    (made / "ndbm.py").write_text("open = lambda name, flag='r', mode=0: __import__('io')._file(name + '.db', flag)")
+    source = f"""
+        import io, sys
+        from _io import open as in_c
+
+        io._file = lambda name, flag: in_c(name, {{"c": "a+", "w": "r+", "n": "w", "r": "r"}}[flag])
+        sys.path.insert(0, {str(made.parent)!r})
+        from dbm import ndbm
+
+        for flag, text in [("c", "2 "), ("c", "3 "), ("r", ""), ("n", "4 "), ("r", "")]:
+            with ndbm.open("metrics", flag) as file:
+                print(file.read() if flag == "r" else file.write(text), end=";")
+    """
+    assert run(users, source) == "2;2;1 2 3 ;2;4 ;"
+
+
 def test_what_torch_writes_in_c(users: Users) -> None:
     (users.folder / "numbers").write_bytes(b"\1" * 16)
     source = """
@@ -148,9 +170,14 @@ def test_what_torch_writes_in_c(users: Users) -> None:
             torch.ones(2).sum()
         profile.export_chrome_trace("other.json")
         print(sorted(name for name in os.listdir() if name.endswith("json")), len(os.listdir("traces")))
+        traced = torch.jit.trace(torch.nn.Linear(2, 1), torch.ones(1, 2))
+        traced.save("traced.pt")
+        traced._save_for_lite_interpreter("mobile.pt")
+        print(type(torch.jit.load("traced.pt")).__name__, os.path.exists("mobile.pt"))
     """
     assert run(users, source).splitlines() == [
         "[0.0, 0.0, 0.0, 0.0]", r"b'\x02\x02' 16", "[1]", "True", "['execution.json', 'other.json'] 1",
+        "RecursiveScriptModule True",
     ]  # fmt: skip
 
 

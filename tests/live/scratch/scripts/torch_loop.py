@@ -33,7 +33,8 @@ assert torch.load(buffer).keys() == weights.keys()
 scripted = torch.jit.script(model)
 torch.jit.save(scripted, "scripted.pt")
 scripted.save("scripted_too.pt")
-for name in ("scripted.pt", "scripted_too.pt"):
+torch.jit.trace(model, torch.ones(1, 3)).save("traced.pt")
+for name in ("scripted.pt", "scripted_too.pt", "traced.pt"):
     assert torch.jit.load(name)(torch.ones(3)).equal(model(torch.ones(3)))
 assert save is torch.save
 assert save.__name__ == "save"
