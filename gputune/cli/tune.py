@@ -199,12 +199,16 @@ def _write(result: TuneResult, output: Path, host: Host) -> None:
     from gputune.cli._output import write_over
     from gputune.host.stderr import say
     from gputune.profile import places, with_programs
+    from gputune.report.programs import stands
     from gputune.runtime.local_fingerprint import local_fingerprint
 
-    def tuned(now: Profile | None) -> Profile:
-        return with_programs(now or result.profile, [result.program])
+    program = result.program
 
-    write_over(output, tuned, existed=True)
+    def tuned(now: Profile | None) -> Profile:
+        return now if now and stands(now, program) else with_programs(now or result.profile, [program])
+
+    if any(one.key == program.key and one != program for one in write_over(output, tuned, existed=True).programs):
+        say(f"{output} keeps what an earlier tune of {program.entry} was certain of, since this one is not")
     here = local_fingerprint(host)
     try:
         places.keep(tuned(places.latest(here, host.environ)), here, host.environ)

@@ -123,6 +123,11 @@ class Program:
     refused: tuple[Gap, ...] = ()
     """The combinations that gained and that the guard refused, and why."""
 
+    @property
+    def key(self) -> tuple[str, tuple[ModelKey, ...], int]:
+        """The same for each tune of one program."""
+        return self.entry, self.models, self.world_size
+
     def __post_init__(self) -> None:
         if not 1 <= len(self.entry) <= LONGEST_ENTRY or "/" in self.entry:
             raise Mismatch(f"a name of 1 to {LONGEST_ENTRY} characters without a slash expected", ("entry",))

@@ -19,10 +19,7 @@ def with_programs(profile: Profile, programs: Iterable[Program], tell: Callable[
     """The profile with these programs beside its own, the one created last first; of one program the later stays.
     `tell` gets one line with the names of those for which there is no room.
     """
-    latest = {
-        (one.entry, one.models, one.world_size): one
-        for one in sorted((*profile.programs, *programs), key=lambda one: one.created)
-    }
+    latest = {one.key: one for one in sorted((*profile.programs, *programs), key=lambda one: one.created)}
     newest = sorted(latest.values(), key=lambda one: one.created, reverse=True)
     sizes = accumulate(program_bytes(asdict(one)) for one in newest[:MOST_PROGRAMS])
     count = sum(size <= ROOM for size in sizes)

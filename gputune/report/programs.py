@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 from gputune.host.shared_text import TEXTS, cleaner
 from gputune.knobs.dataloader_workers import WORKERS
 from gputune.measurement import FEWEST_PAIRS, LEAST_GAIN, Measurement
-from gputune.profile import Program
+from gputune.profile import Profile, Program
 from gputune.report import json
 from gputune.report.charts import STAR, Cell, Chart, Mark, Picture, number, ratio, ratio_mark
 from gputune.report.progress import elapsed_words
@@ -79,6 +79,18 @@ def seeming(program: Program) -> tuple[Combination, float] | None:
     found, ratio = rows[best].against(default), rows[best].median / default.median
     is_certain = found is not None and found.verdict != "undecided"
     return None if is_certain or ratio <= LEAST_GAIN else (best, ratio)
+
+
+def stands(profile: Profile, program: Program) -> bool:
+    """Whether the profile knows for certain, of this program on this machine, what a new tune of it leaves open."""
+    before = next((one for one in profile.programs if one.key == program.key), None)
+    if before is None or before.fingerprint != program.fingerprint:
+        return False
+    return _is_certain(before) and not _is_certain(program)
+
+
+def _is_certain(program: Program) -> bool:
+    return not (is_provisional(program) or seeming(program) or _is_too_little(program))
 
 
 def why_nothing(program: Program) -> str:
