@@ -57,10 +57,23 @@ def redirect(module: ModuleType, view: View) -> None:
     for original, made in changed.items():
         holder: ModuleType = builtins if original is io.open else module
         replace(holder, "open" if original is io.open else original.__name__, made)
+    _redirect_imports(module, view)
     closer = getattr(sys.modules.get("tempfile"), "_TemporaryFileCloser", None)
     for one in vars(closer).values() if closer else ():
         if isinstance(one, FunctionType) and one.__defaults__:
             one.__defaults__ = tuple(changed.get(one, one) if callable(one) else one for one in one.__defaults__)
+
+
+def _redirect_imports(module: ModuleType, view: View) -> None:
+    """Have Python import what the program has written, and not keep compiled code of it beside the user's modules."""
+    importing: Any = sys.modules["_frozen_importlib_external"]
+    in_c = importing._io
+    importing._os, importing._io = module, ModuleType("_io")
+    vars(importing._io).update(
+        vars(in_c),
+        open_code=lambda path: in_c.open_code(view.read(path)),
+        FileIO=lambda file, mode: in_c.FileIO(view.read(file), mode),
+    )
 
 
 def _at(place: Callable[..., Any], opened: Callable[[Any], Any] = lambda path: path) -> Callable[..., Any]:

@@ -121,6 +121,29 @@ def test_what_a_statement_writes_is_named(users: Users) -> None:
     assert named(users, source) == ["v.db", "w.db"]
 
 
+def test_a_module_that_the_program_has_written_is_imported_and_leaves_no_compiled_code(users: Users) -> None:
+    (users.folder / "state.py").write_text("RUN = 7\n")
+    (users.folder / "package").mkdir()
+    source = """
+        import importlib, os, sys
+
+        sys.path.insert(0, os.getcwd())
+        sys.dont_write_bytecode = False
+        for name, text in {"state": "RUN = 8", "fresh": "RUN = 9", "package.inner": "RUN = 10"}.items():
+            with open(name.replace(".", "/") + ".py", "w") as file:
+                file.write(text)
+            print(importlib.import_module(name).RUN)
+        os.remove("fresh.py")
+        del sys.modules["fresh"]
+        try:
+            import fresh
+        except ImportError as error:
+            print(error)
+        print(len(os.listdir("__pycache__")))
+    """
+    assert run(users, source) == "8\n9\n10\nNo module named 'fresh'\n2\n"
+
+
 def test_a_database_whose_library_puts_an_end_behind_its_name(users: Users) -> None:
     """This Python may have none of these libraries, so one stands in for them."""
     (users.folder / "metrics.db").write_text("1 ")
