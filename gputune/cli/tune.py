@@ -162,8 +162,11 @@ def _begin(request: TuneRequest) -> bool:
     """Say what happens to what the command writes. Whether it runs above copies of the user's folders."""
     from gputune.host.stderr import say
     from gputune.runtime.hook_file import not_reached
+    from gputune.runtime.launch import disabled
     from gputune.trials.user_files import why_no_copies
 
+    if disabled(request.environ):
+        raise UsageError("GPUTUNE_DISABLE=1 is set, which switches all of gputune off", "unset it")
     if why := not_reached(request.command):
         raise UsageError(f"{request.command[0]}: {why}", "name a command whose Python can be reached")
     why = "" if request.allow_writes else why_no_copies(request.folder, request.command, request.environ)
@@ -175,7 +178,7 @@ def _begin(request: TuneRequest) -> bool:
             f"write (it cannot run above copies of your folders here: {why})"
         )
     else:
-        writes = "it runs above copies of your folders: what it writes is thrown away, but for caches"
+        writes = "it runs above copies of your folders: what it writes is thrown away, but for caches and /dev/shm"
     say(f"starting {request.command[0]} some ten times; {writes}")
     return not (why or request.allow_writes)
 

@@ -14,7 +14,8 @@ ABANDONED_SECONDS = 60.0
 
 def write(target: Path, text: str, *, replace: bool = True) -> None:
     """Write `text` to a temporary file beside `target`, flush it to the disk, and rename it to `target`.
-    An existing file keeps its mode; a new one is writable by its owner only. A symbolic link is replaced itself.
+    An existing file keeps its mode and, where permitted, its owner; a new one is writable by its owner only. A symbolic
+    link is replaced itself.
     Raises OSError, and FileExistsError if `target` exists and is not to be replaced; it is then unchanged.
     """
     _remove_abandoned(target)
@@ -23,8 +24,10 @@ def write(target: Path, text: str, *, replace: bool = True) -> None:
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with os.fdopen(os.open(temporary, flags, 0o644), "w", encoding="utf-8") as file:
-            if (mode := _mode(target)) is not None:
-                os.fchmod(file.fileno(), mode)
+            if (status := _status(target)) is not None:
+                with suppress(PermissionError):
+                    os.fchown(file.fileno(), status.st_uid, status.st_gid)
+                os.fchmod(file.fileno(), stat.S_IMODE(status.st_mode))
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -46,13 +49,13 @@ def _remove_abandoned(target: Path) -> None:
                 file.unlink()
 
 
-def _mode(target: Path) -> int | None:
-    """The permissions of a regular file; None where there is none. A link's own target may be a stranger's choice."""
+def _status(target: Path) -> os.stat_result | None:
+    """That of a regular file; None where there is none. A link's own target may be a stranger's choice."""
     try:
-        mode = target.lstat().st_mode
+        status = target.lstat()
     except FileNotFoundError:
         return None
-    return stat.S_IMODE(mode) if stat.S_ISREG(mode) else None
+    return status if stat.S_ISREG(status.st_mode) else None
 
 
 def _put(temporary: Path, target: Path, replace: bool) -> None:

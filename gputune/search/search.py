@@ -145,8 +145,10 @@ class Search:
     was_calm: Callable[[], bool] = lambda: True
     """Whether nothing disturbed the steps since the last call."""
     is_disturbed: bool = False
-    """Whether the last comparison is told by disturbed rounds too, since the calm ones left it open."""
+    """Whether the result is told by disturbed rounds too, since the calm ones left it open."""
     tried: list[Tried] = field(default_factory=list)
+    _disturbed: set[str] = field(default_factory=set)
+    """The stages that are told by disturbed rounds, for want of calm ones."""
 
     def best(self, candidates: Candidates) -> Combination:
         precise = self._stage("precision", self.start, precisions(self.start, candidates))
@@ -172,6 +174,9 @@ class Search:
         less = [self.start, *(winner.within(level) for level in LEVELS), *rivals]
         arms = self._usable([DEFAULT, *(one.uncompiled for one in (*less, winner)), winner])
         if len(arms) == 1:
+            arms += self._usable(self._open())[:1]
+        if len(arms) == 1:
+            self.is_disturbed = bool(self._disturbed)
             tried = [arm for arm in self.tried if arm.combination == DEFAULT][-1:]
             return tried or self._compare("final", arms, most=STAGE_ROUNDS)
         found = self._compare("final", arms, most=MORE_LOOKS[-1])
@@ -232,6 +237,17 @@ class Search:
     def _arms_of(self, stage: str) -> list[Tried]:
         return [arm for arm in self.tried if arm.stage == stage and arm.samples]
 
+    def _open(self) -> list[Combination]:
+        """The combinations that may be faster than torch's defaults, which no stage took, the likeliest first."""
+        found: list[tuple[float, Combination]] = []
+        for stage in dict.fromkeys(arm.stage for arm in self.tried):
+            arms = self._arms_of(stage)
+            for arm in arms[1:] if arms and arms[0].combination == DEFAULT else ():
+                compared = arm.against(arms[0])
+                if compared.verdict == "undecided" if compared else stage in self._disturbed:
+                    found.append((arm.rate / arms[0].rate, arm.combination))
+        return [one for _, one in sorted(found, key=lambda one: -one[0])]
+
     def _usable(self, combinations: Iterable[Combination]) -> list[Combination]:
         return [one for one in dict.fromkeys(combinations) if not self.is_left_out(one)]
 
@@ -251,6 +267,7 @@ class Search:
                 if len(rounds.arms) == 1:
                     break
         if stage != "final" and len(arms[0].samples) < min(FIRST_LOOK, len(arms[0].every)):
+            self._disturbed.add(stage)
             _count_every_round(arms)
         return [arm for arm in rounds.arms if arm.every]
 

@@ -49,7 +49,8 @@ def caches(environ: Mapping[str, str], command: Sequence[str]) -> list[str]:
         named.append(compiled_code())
     work = _work(environ)
     real = [os.path.realpath(path) for path in (*named, _MPS) if Path(path).is_absolute()]
-    real += [linked for path in dict.fromkeys(real) for linked in _linked(path)]
+    links = [linked for path in dict.fromkeys(real) for linked in _linked(path)]
+    real += [path for path in links if not is_within(path, work[0])]
     able = [path for path in real if not any(is_within(own, path) for own in work)]
     used = [os.path.realpath(path) for path in paths(command[1:], work[0])]  # an interpreter may lie in one
     return list(dict.fromkeys(one for path in able for one in _without(path, used)))

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from making import command, environ, python
 
+from gputune.live.orders import Assignment
 from gputune.runtime.environment import SHIM
 
 PAYLOAD = '{"settings":{"cudnn_benchmark":true,"matmul_precision":"tf32"}}'
@@ -268,6 +269,26 @@ class TestPayload:
 
     def test_an_assignment_is_not_obeyed_below_another_apply(self, site: Path) -> None:
         assert run(SHOW, shimmed(site, GPUTUNE_TUNE="nonsense")) == APPLIED
+
+    def test_a_process_of_a_tune_keeps_off_the_users_files_even_if_gputune_is_switched_off(
+        self, site: Path, tmp_path: Path
+    ) -> None:
+        scratch, written = tmp_path / "own" / "scratch", tmp_path / "own" / "written"
+        tune = Assignment(role="measure", socket="", scratch=str(scratch), written=str(written))
+        code = f"open({str(tmp_path / 'made')!r}, 'w').close()"
+        env = shimmed(site, GPUTUNE_TUNE=tune.text, GPUTUNE_DISABLE="1")
+        run(code, env)
+        assert not (tmp_path / "made").exists()
+        assert list(scratch.rglob("made"))
+
+    def test_above_copies_what_is_written_to_shared_memory_is_named(self, site: Path, tmp_path: Path) -> None:
+        written, space = tmp_path / "written", tmp_path / "namespace"
+        space.write_text(str(Path("/proc/self/ns/mnt").readlink()))
+        tune = Assignment(role="measure", socket="", scratch="x", written=str(written), namespace=str(space))
+        name, other = f"/dev/shm/gputune-test-{os.urandom(8).hex()}", str(tmp_path / "made")
+        code = f"import os; open({name!r}, 'w').close(); os.remove({name!r}); open({other!r}, 'w').close()"
+        run(code, shimmed(site, GPUTUNE_TUNE=tune.text))
+        assert written.read_text() == f"{name}\n"
 
     def test_what_rests_on_another_torch_is_left_alone_and_told(self, site: Path) -> None:
         told = f"{SHOW}; import sys; print(*[row['status'] for row in sys.modules['_gputune.live.hook'].now()])"

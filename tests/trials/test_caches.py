@@ -41,8 +41,10 @@ def test_so_is_one_that_is_not_there_yet_or_is_named_by_a_link_or_lies_deeper(hu
     assert below(hub, "--out", f"{hub}/out/new") == {"hf/hub", "hf/out/old", *HOME}
 
 
-def test_a_link_in_a_cache_leads_to_a_cache_unless_to_the_work(hub: Path) -> None:
+def test_a_link_in_a_cache_leads_to_a_cache_unless_to_or_into_the_work(hub: Path) -> None:
     (hub.parent / "scratch").mkdir()
     (hub.parent / "home" / ".cache" / "huggingface").symlink_to(hub.parent / "scratch")
+    (hub.parent / "work" / "runs").mkdir()
     (hub.parent / "home" / ".cache" / "work").symlink_to(hub.parent / "work")
+    (hub.parent / "home" / ".cache" / "runs").symlink_to(hub.parent / "work" / "runs")
     assert below(hub) == {"hf", "scratch", *HOME}

@@ -36,15 +36,19 @@ def begin(environ: Mapping[str, str]) -> None:
         if payload.handed_down(environ).is_tuned:
             raise
         return
+    from ._outside import Outside
+    from ._view import MEMORY, lying_in
+
+    unchanged = [str(Path(assignment.written).parent), *assignment.unchanged]
+    is_unchanged = lying_in(unchanged)
     if assignment.scratch and _is_above_copies(assignment.namespace):
         _install([PUSHES, RENAMES], _Untouched())
-        return
-    from ._outside import Outside
-
-    outside = Outside(assignment.written, [str(Path(assignment.written).parent), *assignment.unchanged])
-    if assignment.scratch:
-        redirect(assignment.scratch, outside.unnamed)
+        outside = Outside(assignment.written, lambda name: is_unchanged(name) or not name.startswith(f"{MEMORY}/"))
+    elif assignment.scratch:
+        redirect(assignment.scratch, unchanged)
+        outside = Outside(assignment.written, is_unchanged)
     else:
+        outside = Outside(assignment.written, is_unchanged)
         _install(set(plugins.names(__name__)) - {FILES, SOCKETS, PUSHES, RENAMES}, outside)
     outside.follow()
 

@@ -4,16 +4,16 @@ import os
 import posix
 import stat
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
-from ._disk import OfOpener, path_in_uri, path_of
-from ._view import lying_in
+from ._disk import OfOpener, mode_of, names_in, path_in_uri, path_of
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 EVENTS: dict[str, tuple[tuple[int, int | None], ...]] = {
-    "os.remove": ((0, 1),), "os.rmdir": ((0, 1),), "os.rename": ((0, 2), (1, 3)), "os.truncate": ((0, None),),
-    "os.link": ((1, 3),), "os.symlink": ((1, 2),),
+    "open": ((0, None),), "os.truncate": ((0, None),), "os.remove": ((0, 1),), "os.rmdir": ((0, 1),),
+    "os.rename": ((0, 2), (1, 3)), "os.link": ((1, 3),), "os.symlink": ((1, 2),),
 }  # fmt: skip
 """The arguments of an audit event that are paths of what is written or removed, each with that of its folder."""
 MOST = 1000
@@ -21,11 +21,9 @@ MOST = 1000
 
 
 class Outside:
-    def __init__(self, file: str, unnamed: Iterable[str]) -> None:
-        """Names go to `file`, a line each. What lies in a folder of `unnamed` has none."""
-        self.unnamed = tuple(unnamed)
-        self._file = file
-        self._is_unnamed = lying_in(self.unnamed)
+    def __init__(self, file: str, is_unnamed: Callable[[str], bool]) -> None:
+        """Names go to `file`, a line each, but for those of which `is_unnamed` is true."""
+        self._file, self._is_unnamed = file, is_unnamed
         self._known: set[str] = set()
 
     def follow(self) -> None:
@@ -36,42 +34,52 @@ class Outside:
 
     def written(self, path: Any, *, keeps: bool = False) -> Any:
         """Names a path that is about to be written to in C, of which Python hears nothing."""
-        self._note(path)
+        self._note(_name(path))
         return path
 
     def _hear(self, event: str, inputs: tuple[Any, ...]) -> None:
-        if event == "open":
-            if isinstance(inputs[2], int) and inputs[2] & WRITING and not _fails(inputs[0], inputs[2]):
-                self._note(inputs[0])
-        elif event in EVENTS:
-            for place, folder in EVENTS[event]:
-                self._note(inputs[place], -1 if folder is None else inputs[folder])
+        if event in EVENTS:
+            flags = inputs[2] if event == "open" else os.O_WRONLY
+            if isinstance(flags, int) and flags & WRITING:
+                names = [_name(inputs[at], -1 if of is None else inputs[of]) for at, of in EVENTS[event]]
+                if not _fails(event, names[0], flags):
+                    for name in names:
+                        self._note(name)
         elif event == "sqlite3.connect" and isinstance(inputs[0], str | bytes | os.PathLike):
             path, rest = path_in_uri(os.fsdecode(inputs[0]))
             if path not in {"", ":memory:"} and "mode=memory" not in rest:
-                self._note(path)
+                self._note(_name(path))
 
-    def _note(self, path: Any, folder: int = -1) -> None:
-        is_path = isinstance(path, str | bytes | os.PathLike) and not isinstance(path, OfOpener)
-        if not is_path or len(self._known) >= MOST:
+    def _note(self, name: str) -> None:
+        if not name or name in self._known or len(self._known) >= MOST:
             return
-        try:
-            base = posix.getcwd() if folder < 0 else path_of(folder)
-            name = os.path.normpath(os.path.join(base, os.fsdecode(path)))  # noqa: PTH118
-        except OSError:
-            return
-        if name in self._known or self._is_unnamed(name) or "/__pycache__/" in name:
+        if self._is_unnamed(name) or "/__pycache__/" in name:
             return
         self._known.add(name)  # before it is written, which is an event too
-        file = posix.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        posix.write(file, os.fsencode(name.replace("\n", " ") + "\n"))
-        posix.close(file)
+        with suppress(OSError):  # the program's call goes on, whatever has become of the file
+            file = posix.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            posix.write(file, os.fsencode(name.replace("\n", " ") + "\n"))
+            posix.close(file)
 
 
-def _fails(path: Any, flags: int) -> bool:
-    """Whether nothing is opened for writing: a folder cannot be, except for the temporary files of an `opener`."""
+def _name(path: Any, folder: int = -1) -> str:
+    """The absolute name of a path, which is relative to an open folder or else to the working one; empty for none."""
+    if not isinstance(path, str | bytes | os.PathLike) or isinstance(path, OfOpener):
+        return ""
     try:
-        mode = posix.stat(path).st_mode
-        return stat.S_ISDIR(mode) or bool(flags & os.O_EXCL)
-    except (OSError, TypeError, ValueError):
-        return False
+        base = posix.getcwd() if folder < 0 else path_of(folder)
+        return os.path.normpath(os.path.join(base, os.fsdecode(path)))  # noqa: PTH118
+    except OSError:
+        return ""
+
+
+def _fails(event: str, name: str, flags: int) -> bool:
+    """Whether the call that an event announces will change nothing. (Of a folder only temporary files are opened.)"""
+    is_opened, is_exclusive = event in {"open", "os.truncate"}, bool(flags & os.O_EXCL)
+    mode = mode_of(name, follow=is_opened and not is_exclusive)
+    if mode and is_opened and not is_exclusive:
+        return stat.S_ISDIR(mode) or not posix.access(name, os.W_OK)
+    if event == "os.rmdir" and (not stat.S_ISDIR(mode) or names_in(name)):
+        return True
+    makes = bool(flags & os.O_CREAT) if is_opened else event in {"os.link", "os.symlink"}
+    return bool(mode) == makes or not posix.access(name.rpartition("/")[0] or "/", os.W_OK)

@@ -32,8 +32,9 @@ def redirect(module: ModuleType, places: Any) -> None:
 
     wrap(module._C.PyTorchFileWriter, "__init__", placed(places.written))
     wrap(module._C.PyTorchFileReader, "__init__", placed(places.read))
-    for name in ("save", "_save_for_mobile"):
-        wrap(module._C.ScriptModule, name, placed(places.written))
+    wrap(module._C.ScriptModule, "save", placed(places.written))
+    wrap(module._C.ScriptModule, "_save_for_mobile", placed(places.written))
+    wrap(module._C.ScriptFunction, "save", placed(places.written))
     wrap(module, "from_file", mapped)
     original = module.UntypedStorage.from_file
     module.UntypedStorage.from_file = staticmethod(lambda *inputs, **named: mapped(original, *inputs, **named))

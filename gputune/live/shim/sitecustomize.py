@@ -10,7 +10,7 @@ imports only os and sys. It does two things:
 
 A Python that never imports torch pays less than a millisecond. One older than 3.11 says in one line that torch's
 settings stay as they are. (Below 3.4, which follow no import, only the second is done, as without GPUTUNE_APPLY or with
-GPUTUNE_DISABLE=1.)
+GPUTUNE_DISABLE=1. A program that is being tuned is kept off the user's files even so.)
 """
 
 import os
@@ -114,10 +114,11 @@ def _wanted():
 
 
 def _install():
-    if sys.version_info >= (3, 4) and _wanted():
+    if sys.version_info >= (3, 4) and os.environ.get("GPUTUNE_APPLY"):
         if not any(getattr(finder, "gputune", False) for finder in sys.meta_path):
-            sys.meta_path.insert(0, _TorchFinder())
-            if os.environ.get("GPUTUNE_TUNE"):
+            if _wanted():
+                sys.meta_path.insert(0, _TorchFinder())
+            if os.environ.get("GPUTUNE_TUNE"):  # switched off or not, it must not write to the user's files
                 _begin()
 
 

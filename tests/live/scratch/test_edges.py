@@ -80,9 +80,9 @@ BEGUN = """
 import os, tempfile, sqlite3
 from _gputune.live.scratch import redirect
 from _gputune.live.scratch._outside import Outside
-outside = Outside({kept!r} + "/names", [{kept!r}])
-redirect({scratch!r}, outside.unnamed)
-outside.follow()
+from _gputune.live.scratch._view import lying_in
+redirect({scratch!r}, [{kept!r}])
+Outside({kept!r} + "/names", lying_in([{kept!r}])).follow()
 """
 """Begins a script as a tune does, which names at its end what was written to the user's folders all the same."""
 
@@ -110,6 +110,38 @@ def test_what_lies_elsewhere_is_not_named(users: Users) -> None:
         sqlite3.connect("file:a.db", uri=True).execute("create table t(x)")
     """
     assert named(users, source) == []
+
+
+def test_what_fails_is_not_named(users: Users) -> None:
+    for name in ("there", "gone", "full/inner"):
+        (users.folder / name).parent.mkdir(exist_ok=True)
+        (users.folder / name).touch()
+    source = """
+        import errno, io, posix
+
+        new = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        for number, call, *inputs in [
+            (errno.ENOENT, posix.unlink, "none"),
+            (errno.ENOENT, posix.rename, "none", "other"),
+            (errno.ENOENT, posix.truncate, "none", 0),
+            (errno.ENOTEMPTY, posix.rmdir, "full"),
+            (errno.EEXIST, posix.link, "there", "gone"),
+            (errno.EEXIST, posix.symlink, "there", "gone"),
+            (errno.EEXIST, posix.open, "there", new),
+            (errno.ENOENT, io.FileIO, "nowhere/file", "w"),
+            (errno.EISDIR, io.FileIO, "full", "w"),
+            (0, posix.unlink, "gone"),
+            (0, io.FileIO, "made", "w"),
+            (0, io.FileIO, "there", "a"),
+        ]:
+            try:
+                call(*inputs)
+            except OSError as error:
+                assert error.errno == number, inputs
+            else:
+                assert not number, inputs
+    """
+    assert named(users, source) == ["gone", "made", "there"]
 
 
 def test_what_a_statement_writes_is_named(users: Users) -> None:
@@ -196,11 +228,12 @@ def test_what_torch_writes_in_c(users: Users) -> None:
         traced = torch.jit.trace(torch.nn.Linear(2, 1), torch.ones(1, 2))
         traced.save("traced.pt")
         traced._save_for_lite_interpreter("mobile.pt")
-        print(type(torch.jit.load("traced.pt")).__name__, os.path.exists("mobile.pt"))
+        torch.jit.script(torch.nn.functional.relu).save("function.pt")
+        print(type(torch.jit.load("traced.pt")).__name__, os.path.exists("mobile.pt"), os.path.exists("function.pt"))
     """
     assert run(users, source).splitlines() == [
         "[0.0, 0.0, 0.0, 0.0]", r"b'\x02\x02' 16", "[1]", "True", "['execution.json', 'other.json'] 1",
-        "RecursiveScriptModule True",
+        "RecursiveScriptModule True True",
     ]  # fmt: skip
 
 
