@@ -34,6 +34,12 @@ def require_a_profile(word: str, command: Sequence[str]) -> None:
         raise UsageError("no profile was given", f"type: {_to_run(words, 'apply', *options, AUTO)}")
 
 
+def require_a_command(words: Sequence[str], verb: str) -> None:
+    """Raises UsageError where a script stands first that is no command by itself."""
+    if PurePath(words[0]).suffix in _INTERPRETERS and shutil.which(words[0]) is None:
+        raise UsageError(f"{words[0]} is a script, not a command", f"type: {_to_run(words, verb)}")
+
+
 def instead(words: Sequence[str]) -> str:
     """The command to type instead, if a script, an interpreter or a launcher stands in a wrong place; else empty."""
     place = next((place for place, word in enumerate(words) if _is_named_as_one(word)), None)
@@ -74,5 +80,5 @@ def _may_be_a_profile(word: str) -> bool:
 
 def _to_run(words: Sequence[str], *verb: str) -> str:
     interpreter = _INTERPRETERS.get(PurePath(words[0]).suffix)
-    first = [interpreter] if interpreter and not os.access(words[0], os.X_OK) else []
+    first = [interpreter] if interpreter and shutil.which(words[0]) is None else []
     return quoted("gputune", *verb, "--", *first, *words)

@@ -99,9 +99,8 @@ def tune(
     from gputune.host.kept import temporary_folder
     from gputune.host.stderr import show
     from gputune.profile import load
-    from gputune.report.programs import answer, json_text, print_program, untold
+    from gputune.report.programs import answer, is_too_little, json_text, print_program, untold
     from gputune.report.progress import shown
-    from gputune.resources.printable import quoted
     from gputune.trials.start import kept_log
     from gputune.trials.tuning import TuneRequest
     from gputune.trials.tuning import tune as run
@@ -123,7 +122,7 @@ def tune(
         request = replace(request, above_copies=_begin(request))
         with kept_log(host.environ, words) as log, shown() as progress:
             result = run(request, log, host=host, progress=progress)
-    is_told = result.gain is not None or not result.disturbed
+    is_told = result.gain is not None or not (result.disturbed or is_too_little(result.program))
     if is_told:
         _write(result, output, host)
     if as_json:
@@ -133,18 +132,19 @@ def tune(
         if is_told:
             show(answer(result, output, words), err=True)
     if not is_told:
-        raise MeasureError(
-            untold(result), "wait for a calm machine: " + quoted("gputune", "tune", "--wait", "30", "--", *words)
-        )
+        raise MeasureError(*untold(result, words))
 
 
 def _command(words: list[str]) -> list[str]:
+    from gputune.cli._programs import require_a_command
+
     if words[:1] == ["--"]:
         words = words[1:]
     if not words or not words[0].strip():
         raise UsageError("no command was given", "name the one to tune: gputune tune -- python train.py")
     if words[0].startswith("-"):
         raise UsageError(f"{words[0]}: there is no such option", "see: gputune tune --help")
+    require_a_command(words, "tune")
     return words
 
 

@@ -91,7 +91,7 @@ def line(rows: Mapping[str, Applied], roots: Sequence[Root], tuned: TunedProgram
     if left:
         words += f"; left: {', '.join(left)}"
     elif not put:
-        words += ": nothing measured better than torch's defaults"
+        words += ": the profile has nothing for it here"
     return "; ".join([words, *_differences(roots, tuned)])
 
 

@@ -34,6 +34,10 @@ SEEN = 0.01
 STAGES = ("loading", *ENDS)
 Stars = Mapping[str, Combination]
 """By stage, the combination that was chosen."""
+TOO_LITTLE, LONGER = (
+    "nothing can be told, since too few steps were timed",
+    "tune again with more --minutes or more steps",
+)
 FAILED: Cause = "exited"
 """The cause of a program's gap where a setting was tried and ended it."""
 
@@ -90,13 +94,13 @@ def stands(profile: Profile, program: Program) -> bool:
 
 
 def _is_certain(program: Program) -> bool:
-    return not (is_provisional(program) or seeming(program) or _is_too_little(program))
+    return not (is_provisional(program) or seeming(program) or is_too_little(program))
 
 
 def why_nothing(program: Program) -> str:
     """What a tune that chose nothing says of a program, in its last line and wherever its profile is shown."""
-    if _is_too_little(program):
-        return "nothing can be told, since too few steps were timed; tune again with more --minutes or more steps"
+    if is_too_little(program):
+        return f"{TOO_LITTLE}; {LONGER}"
     if open_ := seeming(program):
         what, times = open_
         return (
@@ -109,7 +113,7 @@ def why_nothing(program: Program) -> str:
     return f"nothing is to be gained here: torch's defaults are best{refused}{failed}"
 
 
-def _is_too_little(program: Program) -> bool:
+def is_too_little(program: Program) -> bool:
     """Whether the search came to no last comparison, and left another one before it had enough rounds to tell."""
     stages = {str(row.params["stage"]) for row in _timed(program)}
     fewest = min((len(row.samples) for row in _timed(program) if row.params["stage"] != "loading"), default=0)
@@ -197,9 +201,13 @@ def _name(row: Measurement) -> str:
     return "defaults" if combination == DEFAULT else str(combination)
 
 
-def untold(result: TuneResult) -> str:
-    """What is said where others leave nothing to tell."""
-    return f"{result.program.entry}: nothing can be told beside others: {result.disturbed}"
+def untold(result: TuneResult, command: Sequence[str]) -> tuple[str, str]:
+    """What is said where nothing can be told, and what to do about it."""
+    entry = result.program.entry
+    if not result.disturbed:
+        return f"{entry}: {TOO_LITTLE}", LONGER
+    wait = quoted("gputune", "tune", "--wait", "30", "--", *command)
+    return f"{entry}: nothing can be told beside others: {result.disturbed}", f"wait for a calm machine: {wait}"
 
 
 def answer(result: TuneResult, path: Path, command: Sequence[str]) -> str:

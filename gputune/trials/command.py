@@ -114,8 +114,10 @@ class RunningCommand:
                 raise RunFailed(how="nodes")
             return self._answers(answer, deadline)
         except RunFailed as failure:
-            if failure.how == "ended" and self._answers_only and self._keeper.returncode == 0:
-                raise RunFailed(how="answers") from None
+            if failure.how == "ended" and self._keeper.returncode == 0:
+                if self._answers_only:
+                    raise RunFailed(how="answers") from None
+                failure.how = "finished"
             failure.when = "before it had taken two training steps, or made ten calls without gradients"
             raise
         except TimeoutError:

@@ -8,7 +8,7 @@ from gputune.search.combination import Combination
 
 How = Literal[
     "raised", "recompiled", "memory", "ended", "over", "short", "silent", "stopped", "late", "never stepped", "nodes",
-    "trains", "answers", "invalid",
+    "trains", "answers", "invalid", "finished",
 ]  # fmt: skip
 
 
@@ -18,7 +18,7 @@ class RunFailed(Exception):
     """It raised an exception, was compiled anew in the middle, ran out of the GPU's memory, ended, came to the end of
     its steps, is too short to be measured, was silent for too long, was stopped by a signal, used up the time for the
     tune, never took a step, spans several nodes, trains after calls that were taken for its steps, ended without any
-    step after such calls, or sent an invalid message."""
+    step after such calls, sent an invalid message, or came to its end without a fault before it was measured."""
     detail: str = ""
     rank: int | None = None
     when: str = ""
@@ -29,11 +29,13 @@ class RunFailed(Exception):
 
     def __str__(self) -> str:
         who = f"rank {self.rank} " if self.rank is not None else "it "
+        ended = f"{who}ended{self.when and f' {self.when}'}{self.detail and f' ({self.detail})'}"
         words = {
             "raised": f"{who}raised {self.detail}",
             "recompiled": f"{who}was compiled anew while it was timed",
             "memory": f"{who}ran out of the GPU's memory",
-            "ended": f"{who}ended{self.when and f' {self.when}'}{self.detail and f' ({self.detail})'}",
+            "ended": ended,
+            "finished": ended,
             "over": f"{who}ended after {self.steps} steps",
             "short": self.detail,
             "silent": f"{who}took no step for {self.detail}",

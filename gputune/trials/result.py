@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Any
 
 from gputune.advice import Choice
@@ -121,7 +122,7 @@ def _rows(tried: Sequence[Tried], device: str, conditions: dict[str, float]) -> 
         if not arm.samples:
             continue
         params: dict[str, Any] = {"stage": arm.stage, **arm.combination.values}
-        own = {"waited": rounded(max(arm.waits))} if arm.waits and max(arm.waits) > 0 else {}
+        own = {"waited": rounded(waited)} if (waited := median(arm.waits or [0.0])) > 0 else {}
         if arm.peak_bytes is not None:
             own["peak_mib"] = float(arm.peak_bytes // MIB)
         if arm.device_seconds:

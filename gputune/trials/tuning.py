@@ -71,10 +71,11 @@ REMEDIES = {
     "never stepped": "tune a command that trains with an optimizer of torch's, or calls its model without gradients; "
     "if it needs longer to begin, --minutes gives it more",
     "late": "--minutes gives it longer",
-    "short": "let it make more for the tune, such as more epochs or more of its data; or try fewer settings, such as "
-    "--only amp_dtype,fused_optimizer",
+    "short": "let it make more for the tune, such as more epochs or more of its data",
     "stopped": "tune it again, and let it run",
+    "finished": "let it make more steps; what resumes a finished training needs an output folder without a checkpoint",
 }
+FEWER = "; or try fewer settings, such as --only amp_dtype,fused_optimizer"
 
 READS_STDIN = "it read its standard input, which is empty here: name a file, as in sh -c 'python train.py < answers'"
 NOTHING_TO_READ = b"EOFError: EOF when reading a line"
@@ -99,9 +100,15 @@ def tune(request: TuneRequest, log: IO[bytes], *, host: Host, progress: Callable
     try:
         return _Tune(request, start, machine, told, device).run(host)
     except RunFailed as failure:
-        remedy = READS_STDIN if _read_stdin(Path(log.name)) else REMEDIES.get(failure.how, "")
-        remedy = remedy or f"its output is in {log.name}"
+        remedy = _remedy(failure, request, Path(log.name))
         raise MeasureError(f"{' '.join(request.command)}: {failure}", remedy) from None
+
+
+def _remedy(failure: RunFailed, request: TuneRequest, log: Path) -> str:
+    if _read_stdin(log):
+        return READS_STDIN
+    remedy = REMEDIES.get(failure.how, f"its output is in {log}")
+    return remedy + FEWER if failure.how == "short" and not request.only else remedy
 
 
 def _read_stdin(log: Path) -> bool:

@@ -74,6 +74,14 @@ def test_a_forgotten_profile_is_said_with_what_to_type(typed, said, tmp_path):
     assert refusal(*typed.split(), cwd=tmp_path) == f"gputune: {said}\n"
 
 
+@pytest.mark.parametrize("typed", ["tune train.py 3", "tune -- train.py 3", "tune ./train.py 3"])
+def test_a_script_that_is_no_command_is_said_with_what_to_type(typed, tmp_path):
+    (tmp_path / "train.py").touch()
+    script = typed.split()[-2]
+    said = f"{script} is a script, not a command; type: gputune tune -- python {script} 3"
+    assert refusal(*typed.split(), cwd=tmp_path) == f"gputune: {said}\n"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "typed",

@@ -134,7 +134,7 @@ class TestWhat:
     def test_where_nothing_gains_it_is_said(self, start: Start) -> None:
         session, model = start({}, families={"mlp": {}}), mlp()
         trained(model)
-        assert session.said == ["nothing put into Sequential (mlp): nothing measured better than torch's defaults"]
+        assert session.said == ["nothing put into Sequential (mlp): the profile has nothing for it here"]
         assert call_of(model) is None
 
     def test_only_the_optimizers_of_the_model(self, start: Start) -> None:

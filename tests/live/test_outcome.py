@@ -72,7 +72,7 @@ COMPILED, HALF = put("Sequential", name="compile", value=True), put("Sequential"
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ((), "nothing put into Sequential (mlp): nothing measured better than torch's defaults"),
+        ((), "nothing put into Sequential (mlp): the profile has nothing for it here"),
         ((HALF, COMPILED), "put into Sequential (mlp): amp_dtype bfloat16, compile"),
         ((COMPILED, LEFT), f"put into Sequential (mlp): compile; left: amp_dtype ({LEFT.why})"),
         ((LEFT,), f"nothing put into Sequential (mlp); left: amp_dtype ({LEFT.why})"),

@@ -12,7 +12,7 @@ from gputune.knobs import Value, channels_last
 from gputune.knobs.dataloader_workers import WORKERS
 from gputune.measurement import LOOKS, MORE_LOOKS
 from gputune.search import combination
-from gputune.search.choice import Block, Tried
+from gputune.search.choice import Block, Tried, gaining
 from gputune.search.combination import DEFAULT, Combination, traits
 from gputune.search.search import FIRST_LOOK, STEPS, Search, needed_steps, options, precisions, to_compile
 
@@ -397,6 +397,28 @@ class TestBesideOthers:
         search = Search(measure=program.measure, used=lambda: program.blocks / 400, was_calm=program.was_calm)
         candidates = {name: ALL[name] for name in ("amp_dtype", "fused_optimizer")}
         assert search.best(candidates).values == candidates
+
+    @pytest.mark.parametrize("seed", range(10))
+    @pytest.mark.parametrize("factor", [1.2, 0.8])
+    def test_what_disturbed_rounds_put_behind_is_not_certainly_slower(self, factor: float, seed: int) -> None:
+        program = Beside({"fused_optimizer": factor}, busy=10, seed=seed)
+        search = Search(measure=program.measure, used=lambda: program.blocks / 400, was_calm=program.was_calm)
+        search.final(search.best({"fused_optimizer": True}))
+        assert search.is_disturbed
+
+    def test_what_a_stage_leaves_open_is_compared_to_the_end(self) -> None:
+        """Too few rounds put a gain behind torch's defaults."""
+        rates = iter([*[10.0, 9.0, 9.0, 10.0] * 3, 10.0, 9.0, 11.0, 10.0])
+        better = Program({"fused_optimizer": 1.1})
+
+        def measure(combination: Combination) -> Block:
+            rate = next(rates, None)
+            return better.measure(combination) if rate is None else Block(rate=rate)
+
+        search = Search(measure=measure, used=lambda: better.blocks / 400)
+        assert search.best({"fused_optimizer": True}) == DEFAULT
+        default, fused = search.final(DEFAULT)
+        assert [arm.combination for arm, _ in gaining([default, fused])] == [self.one]
 
 
 class TestNeededSteps:
