@@ -220,7 +220,7 @@ class _Dataclass(_Type):
         if type(value) is not dict:
             raise _WrongType("a mapping", value)
         if missing := next((name for name in self.needed if name not in value), None):
-            raise Mismatch("this key is missing, as in a file that was cut off", (missing,))
+            raise Mismatch("this key is missing", (missing,))
         try:
             return self.kind(**{name: self._field(name, one) for name, one in value.items()})
         except Mismatch:

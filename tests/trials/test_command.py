@@ -76,7 +76,7 @@ def test_so_is_an_invalid_message_before_any_order(tmp_path: Path, lines: tuple[
 def test_who_says_no_hello_is_not_heard(tmp_path: Path) -> None:
     with running(tmp_path, b'{"type": "Hello"}\n') as started, pytest.raises(RunFailed) as failed:
         started.first(Done)
-    assert failed.value.how == "ended"
+    assert failed.value.how == "finished"
 
 
 def test_an_invalid_message_at_the_end_is_no_failure(tmp_path: Path) -> None:
