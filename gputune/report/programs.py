@@ -110,7 +110,7 @@ def why_nothing(program: Program) -> str:
     refused = "; what was faster, the guard refused" if program.refused else ""
     names = [gap.fact for gap in program.gaps if gap.cause == FAILED]
     failed = f"; {' and '.join(names)} failed" if names else ""
-    return f"nothing is to be gained here: torch's defaults are best{refused}{failed}"
+    return f"nothing that was tried gains here: torch's defaults stay{refused}{failed}"
 
 
 def is_too_little(program: Program) -> bool:

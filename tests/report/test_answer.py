@@ -170,7 +170,7 @@ def test_a_program_of_which_its_tune_was_not_certain_is_said_to_be_so_and_is_tun
 def test_a_program_for_which_the_guard_refused_what_was_faster_is_said_to_be_so() -> None:
     found = answer(profile({}, programs=(REFUSED,)))
     assert list(gain_texts(found.gains)) == [
-        "refused.py: nothing is to be gained here: torch's defaults are best; what was faster, the guard refused"
+        "refused.py: nothing that was tried gains here: torch's defaults stay; what was faster, the guard refused"
     ]
     assert Step.TUNE_AGAIN not in [one.step for one in found.next]
 

@@ -48,7 +48,7 @@ def final(rates: Sequence[float], **values: Any) -> Measurement:
 PLAIN, SAME = final([10.0] * 12), final([10.1] * 12, fused_optimizer=True)
 QUICK = final([18.0] * 12, amp_dtype="bfloat16")
 OPEN = final([9.0, 14.0] * 6, fused_optimizer=True)
-NOTHING = "nothing is to be gained here: torch's defaults are best"
+NOTHING = "nothing that was tried gains here: torch's defaults stay"
 REFUSED = {"refused": (Gap(fact="bfloat16", reason="its loss is no number from step 3 on"),)}
 
 
@@ -183,7 +183,7 @@ LATE = replace(TIMES, cost_seconds=500.0)
         ({}, "train.py: 99.65 -> 16.58 ms a step, 6.01 times (5.96 to 6.04) as fast; loss within FP32's own spread\n"
              "its start takes 22.2 s longer; it is ahead after 260 steps (26.6 s)\n"
              "gputune apply profile.yaml -- python train.py"),
-        ({"gain": None}, "train.py: nothing is to be gained here: torch's defaults are best"),
+        ({"gain": None}, "train.py: nothing that was tried gains here: torch's defaults stay"),
         ({"disturbed": "others used up to 1.2 of 2 CPUs"},
          "probably 6.01 times (5.96 to 6.04) as fast; others used up to 1.2 of 2 CPUs meanwhile, so tune again"),
         ({"guard": NOT_COMPARED}, "; its loss was not compared\n"),

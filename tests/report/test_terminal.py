@@ -174,7 +174,7 @@ def test_a_program_for_which_nothing_was_chosen_has_a_row_with_what_its_tune_sai
     text = profile_shown(profile(programs=(program(settings={}, gaps=gaps, refused=refused),)))
     below = " ".join(text[text.index("program") :].split())
     assert (
-        "ResNet in 1 process: nothing is to be gained here: torch's defaults are best; what was faster, the guard "
+        "ResNet in 1 process: nothing that was tried gains here: torch's defaults stay; what was faster, the guard "
         "refused; compile failed failed: compile (it ended with exit code 1) refused by the guard: bfloat16 (its loss "
         "is no number)"
     ) in below
