@@ -68,7 +68,8 @@ def has_volumes(model: Any) -> bool:
 
 
 def is_last(model: Any) -> bool:
-    return any(map(is_channels_last, _images(model.parameters())))
+    """Whether a weight or a buffer has the layout. An output that is a buffer would be copied."""
+    return any(map(is_channels_last, _images([*model.parameters(), *model.buffers()])))
 
 
 def convert(model: Any) -> None:

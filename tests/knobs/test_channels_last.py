@@ -66,6 +66,14 @@ def test_weights_that_are_both_layouts_at_once_are_not_the_programs_choice(shape
     assert not channels_last.is_last(model)
 
 
+def test_a_buffer_in_the_layout_is_the_programs_choice() -> None:
+    model = convnet()
+    model.register_buffer("seen", torch.ones(2, 3, 4, 4).to(memory_format=LAST))
+    found = channels_last.obstacle(rooted(model), True)
+    assert found is not None
+    assert found.users
+
+
 class TestFlattened:
     """Torch's own utilities flatten weights in the usual order, whatever their layout."""
 

@@ -269,6 +269,49 @@ class TestSuspects:
         assert (on, next(samples)) == (["kept"], 1)
 
 
+class Two(tuple[Any, Any]):
+    """A tuple that is made of two arguments, so that nothing else can copy it."""
+
+    def __new__(cls, left: Any, right: Any) -> Any:
+        return super().__new__(cls, (left, right))
+
+
+class TestAnOutputThatCannotBeCopied:
+    def mixed(self) -> tuple[Any, list[str]]:
+        class Odd(Net):
+            def forward(self, x: Any) -> Any:
+                out = super().forward(x)
+                return Two(out, 1) if x.sum() < 0 else out
+
+        model, on = Odd(), ["on"]
+
+        def turn_off() -> None:
+            call.dtype = None
+
+        def failed(error: Exception, why: str | None) -> None:
+            on[:] = [f"{error} ({why})"]
+
+        call = mixed(model)
+        call.suspect(Suspect(name="amp_dtype", turn_off=turn_off, turn_on=lambda: None, failed=failed))
+        call.suspect(Suspect(name="channels_last", turn_off=on.clear, turn_on=on.clear, failed=lambda *_: on.clear()))
+        for _ in range(3):
+            model(X)
+        return model, on
+
+    def test_is_that_of_a_call_without_mixed_precision_which_alone_is_out(self) -> None:
+        model, on = self.mixed()
+        assert (type(model(-X)), model(-X)[0].dtype) == (Two, FULL)
+        assert on == ["its output, of the class Two, cannot be copied with other tensors (None)"]
+        assert model.dtypes == [*[HALF] * 3, FULL, FULL]
+
+    def test_stays_as_it_is_if_the_call_cannot_be_made_again(self) -> None:
+        model, on = self.mixed()
+        model.then = lambda: vars(model).update(more=1)
+        assert (type(model(-X)), model.dtypes[-1]) == (Two, HALF)
+        assert (model(-X)[0].dtype, len(model.dtypes)) == (FULL, 5)
+        assert on[0].endswith("(its attributes have changed)")
+
+
 def missing() -> Any:
     """What torch's code raises, and compiled code in another type."""
     return nn.functional.embedding(torch.tensor([9]), torch.ones(2, 2))

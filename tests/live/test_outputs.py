@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputune.knobs._outputs import opaque, restored, tensors, usual
+from gputune.knobs._outputs import Uncopied, opaque, restored, tensors, usual
 
 HALF, FULL = torch.bfloat16, torch.float32
 Pair = namedtuple("Pair", ["left", "right"])
@@ -29,6 +29,20 @@ class Frozen:
 
 class Named(OrderedDict[str, Any]):
     """As the outputs of transformers are."""
+
+
+class Two(tuple[Any, Any]):
+    """A tuple that is made of two arguments."""
+
+    def __new__(cls, left: Any, right: Any) -> Any:
+        return super().__new__(cls, (left, right))
+
+
+class Closed(dict[str, Any]):
+    """A dict that nothing is put into."""
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        raise TypeError("closed")
 
 
 class Opaque:
@@ -134,6 +148,23 @@ class TestLayout:
     )
     def test_what_is_not_in_channels_last_is_the_same_object(self, one: Any) -> None:
         assert restored(one, None, contiguous=True) is one
+
+    def test_a_parameter_is_returned_itself(self) -> None:
+        weight = torch.nn.Parameter(self.images.to(memory_format=torch.channels_last))
+        assert restored([weight], HALF, contiguous=True)[0] is weight
+
+
+@pytest.mark.parametrize("kind", [Two, lambda left, right: Closed(left=left, right=right)])
+class TestUncopied:
+    def test_its_layout_stays(self, kind: Any) -> None:
+        output = kind(TestLayout.images.to(memory_format=torch.channels_last), 1)
+        assert restored(output, HALF, contiguous=True) is output
+
+    def test_its_dtype_is_an_error_that_holds_the_whole_output(self, kind: Any) -> None:
+        output = [kind(tensor(HALF), 1)]
+        with pytest.raises(Uncopied) as raised:
+            restored(output, HALF)
+        assert raised.value.output is output
 
 
 def test_tensors_finds_each_in_order() -> None:
