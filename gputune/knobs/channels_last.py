@@ -6,6 +6,7 @@ there and back. The gain is at channel counts that are multiples of 8; at odd on
 Source: PyTorch, "Channels Last Memory Format" tutorial.
 """
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -50,6 +51,8 @@ def turn_on(root: Root, value: Value) -> Value:
     if not root.converted:
         _lay_out(root, torch.channels_last)
     root.patch("weights_flattened")
+    # A gradient that the program makes itself has the usual layout, of which torch warns.
+    warnings.filterwarnings("ignore", "grad and param do not obey the gradient layout contract")
     root.call.channels_last = True
     return True
 
