@@ -107,6 +107,15 @@ def is_channels_last(tensor: Any) -> bool:
     return not tensor.is_contiguous() and bool(tensor.is_contiguous(memory_format=torch.channels_last))
 
 
+def asks_for_last(tensor: Any) -> bool:
+    """Whether a tensor has the strides that have torch's operators return channels_last, as with a single channel."""
+    import torch
+
+    if tensor.dim() != 4 or tensor.layout != torch.strided or tensor.is_nested:
+        return False
+    return bool(tensor.stride(1) == 1 < tensor.stride(2))
+
+
 def _items(output: Any) -> Iterator[tuple[Any, Any]]:
     if isinstance(output, dict):
         yield from output.items()

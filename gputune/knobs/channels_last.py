@@ -32,7 +32,7 @@ def obstacle(root: Root, value: Value) -> Obstacle | None:
         return Obstacle("it has 5-d tensors")
     if root.converted:
         return None
-    if is_last(root.model):
+    if is_last(root.model) or root.seen.channels_last:
         return Obstacle("the program uses channels_last itself", users=True)
     if root.is_ddp and not root.in_turn:
         return Obstacle("DistributedDataParallel had wrapped it before")

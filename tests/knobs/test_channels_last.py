@@ -77,6 +77,12 @@ def test_a_buffer_in_the_layout_is_the_programs_choice() -> None:
     assert found.users
 
 
+def test_an_output_in_the_layout_is_the_programs_choice() -> None:
+    found = channels_last.obstacle(rooted(convnet(), channels_last=True), True)
+    assert found is not None
+    assert found.users
+
+
 class TestFlattened:
     """Torch's own utilities flatten weights in the usual order, whatever their layout."""
 

@@ -78,6 +78,21 @@ class TestMixedPrecision:
         with torch.set_grad_enabled(gradients):
             assert model(torch.ones(2, 3, 8, 8)).view(2, -1).shape == (2, 144)
 
+    @pytest.mark.parametrize("gradients", [True, False])
+    @pytest.mark.parametrize("channels", [1, 3])
+    def test_outputs_of_inputs_in_channels_last_keep_it(self, channels: int, gradients: bool) -> None:
+        model = nn.Conv2d(channels, 4, 3).to(memory_format=torch.channels_last)
+        call_of(model, "cpu").channels_last = True
+        with torch.set_grad_enabled(gradients):
+            output = model(torch.ones(2, channels, 8, 8).to(memory_format=torch.channels_last))
+        assert output.permute(0, 2, 3, 1).view(-1, 4).shape == (72, 4)
+
+    @pytest.mark.parametrize("shape", [(2, 3, 1, 1), (1, 1, 8, 8), (2, 1, 8, 1)])
+    def test_inputs_that_are_both_layouts_at_once_ask_for_none(self, shape: tuple[int, ...]) -> None:
+        model = nn.ConvTranspose2d(shape[1], 4, 3).to(memory_format=torch.channels_last)
+        call_of(model, "cpu").channels_last = True
+        assert model(torch.ones(shape)).is_contiguous()
+
     def test_below_the_programs_own_autocast_nothing_is_added_and_nothing_restored(self) -> None:
         model = Net()
         mixed(model)
