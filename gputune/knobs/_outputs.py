@@ -1,9 +1,16 @@
 """A model's outputs, as they would be without mixed precision, channels_last and inference mode."""
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import fields, is_dataclass
+from types import NoneType
 from typing import Any
+
+PLAIN = frozenset((int, float, complex, bool, str, bytes, NoneType))
+"""The types, exactly, that hold no tensor."""
+LONG = 16
+"""A container of this many elements or more is skipped if all are plain. Asking that of shorter ones takes longer than
+looking into each element."""
 
 
 class Uncopied(TypeError):
@@ -116,10 +123,16 @@ def asks_for_last(tensor: Any) -> bool:
     return bool(tensor.stride(1) == 1 < tensor.stride(2))
 
 
+def _is_plain(found: Collection[Any]) -> bool:
+    return len(found) >= LONG and PLAIN.issuperset(map(type, found))
+
+
 def _items(output: Any) -> Iterator[tuple[Any, Any]]:
     if isinstance(output, dict):
-        yield from output.items()
+        if not _is_plain(output.values()):
+            yield from output.items()
     elif isinstance(output, list | tuple):
-        yield from enumerate(output)
+        if not _is_plain(output):
+            yield from enumerate(output)
     elif is_dataclass(output) and not isinstance(output, type):
         yield from ((field.name, getattr(output, field.name, None)) for field in fields(output))

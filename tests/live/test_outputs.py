@@ -1,5 +1,6 @@
 """Outputs as they would be without mixed precision and channels_last: types and what is untouched stay the same."""
 
+import time
 from collections import OrderedDict, defaultdict, namedtuple
 from dataclasses import dataclass
 from typing import Any
@@ -171,6 +172,24 @@ def test_tensors_finds_each_in_order() -> None:
     one, two, three, four = (torch.zeros(n) for n in range(4))
     found = tensors(([one, {"a": two}], Made(three), Pair(four, "text"), Opaque(one), None, Made))
     assert [len(each) for each in found] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "last", [torch.ones(1), torch.nn.Parameter(torch.ones(1)), [torch.ones(1)], Made(torch.ones(1))]
+)
+@pytest.mark.parametrize("kind", [list, tuple, lambda found: dict(enumerate(found))])
+def test_tensors_finds_what_follows_many_numbers(kind: Any, last: Any) -> None:
+    assert [len(one) for one in tensors(kind([*range(999), None, "text", last]))] == [1]
+
+
+@pytest.mark.slow
+@pytest.mark.timed
+def test_many_numbers_are_looked_at_quickly() -> None:
+    numbers = [[1] * 200 for _ in range(2000)]
+    began = time.perf_counter()
+    assert list(tensors(numbers)) == []
+    assert restored(numbers, HALF, contiguous=True) is numbers
+    assert time.perf_counter() - began < 0.1
 
 
 def test_what_was_made_in_inference_mode_becomes_usual() -> None:
