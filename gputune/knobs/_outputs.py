@@ -21,17 +21,16 @@ class Uncopied(TypeError):
         self.output, self.setting = output, setting
 
 
-def restored(output: Any, half: Any, contiguous: bool = False) -> Any:
-    """The output with tensors of the dtype `half` in FP32 and, if `contiguous`, in torch's usual layout. Parameters are
-    returned themselves. The layout stays in an output that cannot be copied; if its dtype would stay, too, `Uncopied`
-    is raised.
+def restored(output: Any, half: Any, inputs: Any = None) -> Any:
+    """The output with tensors of the dtype `half` in FP32. If `inputs` are given and none of them asks for
+    channels_last, it has torch's usual layout, but for parameters, which are returned themselves. The layout stays in
+    an output that cannot be copied; if its dtype would stay, too, `Uncopied` is raised.
     """
     import torch
-    from torch.nn import Parameter
 
     def restore(tensor: Any) -> Any:
         dtype = torch.float32 if tensor.dtype == half else tensor.dtype
-        if contiguous and tensor.dim() == 4 and is_channels_last(tensor) and not isinstance(tensor, Parameter):
+        if inputs is not None and tensor.dim() == 4 and _is_laid_out(tensor, inputs):
             return tensor.to(dtype=dtype, memory_format=torch.contiguous_format)
         return tensor.to(dtype)
 
@@ -112,6 +111,15 @@ def is_channels_last(tensor: Any) -> bool:
     import torch
 
     return not tensor.is_contiguous() and bool(tensor.is_contiguous(memory_format=torch.channels_last))
+
+
+def _is_laid_out(output: Any, inputs: Any) -> bool:
+    """Whether a 4-d output is in channels_last and would not be without the setting."""
+    import torch
+
+    if not is_channels_last(output) or isinstance(output, torch.nn.Parameter):
+        return False
+    return not any(map(asks_for_last, tensors(inputs)))
 
 
 def asks_for_last(tensor: Any) -> bool:

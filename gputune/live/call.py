@@ -13,7 +13,7 @@ from types import NoneType
 from typing import Any
 
 from ..knobs._called import PLACE, called
-from ..knobs._outputs import Uncopied, asks_for_last, restored, tensors
+from ..knobs._outputs import Uncopied, restored, tensors
 from .faults import may_be_a_settings, may_be_another_uncompiled
 from .patches import module_registered
 from .states import States
@@ -94,7 +94,7 @@ class Call:
             return call(*inputs, **named)
         if torch.is_grad_enabled() != self.gradients:  # the weights' layout holds there, too
             output = call(*inputs, **named)
-            return restored(output, None, self._is_usual(inputs, named)) if self.channels_last else output
+            return restored(output, None, (inputs, named)) if self.channels_last else output
         if self.instead:
             return self.instead(inputs, named)
         if self._suspects or self._outside:
@@ -133,17 +133,12 @@ class Call:
             call = self.compiled
         if not casts:
             output = call(*inputs, **named)
-            return restored(output, None, self._is_usual(inputs, named)) if self.channels_last else output
+            return restored(output, None, (inputs, named)) if self.channels_last else output
         context = torch.autocast(self.device, dtype=self.dtype, cache_enabled=self.cache)
         context.by_gputune = True  # `patches.feature_used` looks for the program's own
         with context:
             output = call(*inputs, **named)
-        return restored(output, self.dtype, self.channels_last and self._is_usual(inputs, named))
-
-    @staticmethod
-    def _is_usual(inputs: Any, named: Any) -> bool:
-        """Whether outputs would have torch's usual layout without channels_last: the program feeds no such images."""
-        return not any(map(asks_for_last, tensors((inputs, named))))
+        return restored(output, self.dtype, (inputs, named) if self.channels_last else None)
 
     def _is_in_float32(self) -> bool:
         """Whether the weights are still what they were: a program may call `model.bfloat16()` at any time. The first

@@ -135,7 +135,7 @@ class TestLayout:
     images = torch.ones(2, 3, 4, 4)
 
     def test_images_in_channels_last_become_contiguous(self) -> None:
-        output = restored([self.images.to(memory_format=torch.channels_last)], None, contiguous=True)[0]
+        output = restored([self.images.to(memory_format=torch.channels_last)], None, inputs=())[0]
         assert output.is_contiguous()
         assert torch.equal(output, self.images)
 
@@ -148,18 +148,18 @@ class TestLayout:
         "one", [images, images.transpose(2, 3), torch.ones(2, 3, 4).mT, torch.ones(2, 1, 4, 4), torch.ones(1, 2, 3).mT]
     )
     def test_what_is_not_in_channels_last_is_the_same_object(self, one: Any) -> None:
-        assert restored(one, None, contiguous=True) is one
+        assert restored(one, None, inputs=()) is one
 
     def test_a_parameter_is_returned_itself(self) -> None:
         weight = torch.nn.Parameter(self.images.to(memory_format=torch.channels_last))
-        assert restored([weight], HALF, contiguous=True)[0] is weight
+        assert restored([weight], HALF, inputs=())[0] is weight
 
 
 @pytest.mark.parametrize("kind", [Two, lambda left, right: Closed(left=left, right=right)])
 class TestUncopied:
     def test_its_layout_stays(self, kind: Any) -> None:
         output = kind(TestLayout.images.to(memory_format=torch.channels_last), 1)
-        assert restored(output, HALF, contiguous=True) is output
+        assert restored(output, HALF, inputs=()) is output
 
     def test_its_dtype_is_an_error_that_holds_the_whole_output(self, kind: Any) -> None:
         output = [kind(tensor(HALF), 1)]
@@ -188,7 +188,7 @@ def test_many_numbers_are_looked_at_quickly() -> None:
     numbers = [[1] * 200 for _ in range(2000)]
     began = time.perf_counter()
     assert list(tensors(numbers)) == []
-    assert restored(numbers, HALF, contiguous=True) is numbers
+    assert restored(numbers, HALF, inputs=()) is numbers
     assert time.perf_counter() - began < 0.1
 
 
