@@ -1,4 +1,5 @@
-"""Every patch of torch that gputune makes in a user's program, but for the libraries that write files (`scratch/`).
+"""Every patch of torch that gputune makes in a user's program, but for what flattens weights (`flattened`) and for the
+libraries that write files (`scratch/`).
 
 Each function makes one patch and returns a function that undoes it. A place that somebody else has patched since is
 left as it is. A patch that makes an event of the observer's has the event's name.
