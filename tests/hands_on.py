@@ -39,7 +39,9 @@ def rooted(model: Any, *optimizers: Any, **more: Any) -> Root:
     own = {"device": "cpu", **{name: value for name, value in more.items() if name in ROOT}}
     seen = {name: value for name, value in more.items() if name not in ROOT}
     found = Seen(model=weakref.ref(model), shapes=[], **seen)
-    return Root(model=model, seen=found, optimizers=list(optimizers), **own)
+    root = Root(model=model, seen=found, optimizers=optimizers, **own)
+    vars(root)["alive"] = (model, optimizers)
+    return root
 
 
 def stepped(model: Any, kind: Any) -> Any:

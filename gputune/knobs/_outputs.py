@@ -1,32 +1,58 @@
 """A model's outputs, as they would be without mixed precision, channels_last and inference mode."""
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import fields, is_dataclass
+from types import NoneType
 from typing import Any
 
+PLAIN = frozenset((int, float, complex, bool, str, bytes, NoneType))
+"""The types, exactly, that hold no tensor."""
+LONG = 16
+"""A container of this many elements or more is skipped if all are plain. Asking that of shorter ones takes longer than
+looking into each element."""
 
-def restored(output: Any, half: Any, contiguous: bool = False) -> Any:
-    """The output with tensors of the dtype `half` in FP32 and, if `contiguous`, in torch's usual layout."""
+
+class Uncopied(TypeError):
+    """An output whose class makes no copy with other tensors, as a setting needs it."""
+
+    def __init__(self, output: Any, setting: str | None = None) -> None:
+        super().__init__(f"its output, of the class {type(output).__name__}, cannot be copied with other tensors")
+        self.output, self.setting = output, setting
+
+
+def restored(output: Any, half: Any, inputs: Any = None) -> Any:
+    """The output with tensors of the dtype `half` in FP32. If `inputs` are given and none of them asks for
+    channels_last, it has torch's usual layout, but for parameters, which are returned themselves. The layout stays in
+    an output that cannot be copied; if its dtype would stay, too, `Uncopied` is raised.
+    """
     import torch
 
     def restore(tensor: Any) -> Any:
         dtype = torch.float32 if tensor.dtype == half else tensor.dtype
-        if contiguous and tensor.dim() == 4 and is_channels_last(tensor):
+        if inputs is not None and tensor.dim() == 4 and _is_laid_out(tensor, inputs):
             return tensor.to(dtype=dtype, memory_format=torch.contiguous_format)
         return tensor.to(dtype)
 
-    return changed(output, restore)
+    try:
+        return changed(output, restore)
+    except Uncopied as error:
+        if any(one.dtype == half for one in tensors(output)):
+            raise Uncopied(output, "amp_dtype") from error
+        return output
 
 
 def usual(output: Any) -> Any:
     """The output with copies of the tensors that were made in inference mode, which the program may use as it likes."""
-    return changed(output, lambda tensor: tensor.clone() if tensor.is_inference() else tensor)
+    try:
+        return changed(output, lambda tensor: tensor.clone() if tensor.is_inference() else tensor)
+    except Uncopied as error:
+        raise Uncopied(output, "inference_mode") from error
 
 
 def changed(output: Any, change: Callable[[Any], Any]) -> Any:
     """The output with every tensor changed, at any depth of tuples, lists, mappings and dataclasses. What holds none
-    that becomes another one is returned as it is.
+    that becomes another one is returned as it is. Raises `Uncopied` if a class makes no copy.
 
     Types are kept: named tuples, and subclasses of dict such as the outputs of transformers.
     """
@@ -34,17 +60,22 @@ def changed(output: Any, change: Callable[[Any], Any]) -> Any:
 
     if isinstance(output, torch.Tensor):
         return change(output)
-    if isinstance(output, tuple):
-        found = [changed(one, change) for one in output]
-        if _same(found, output):
-            return output
-        return type(output)(*found) if hasattr(output, "_fields") else type(output)(found)
     items = list(_items(output))
     new = [(key, changed(one, change)) for key, one in items]
-    if _same([one for _, one in new], [one for _, one in items]):
+    if all(one is old for (_, one), (_, old) in zip(new, items, strict=True)):
         return output
+    try:
+        return _copy(output, new)
+    except Exception as error:
+        raise Uncopied(output) from error
+
+
+def _copy(output: Any, items: list[tuple[Any, Any]]) -> Any:
+    if isinstance(output, tuple):
+        found = [one for _, one in items]
+        return type(output)(*found) if hasattr(output, "_fields") else type(output)(found)
     copied = copy.copy(output)
-    for key, one in new:
+    for key, one in items:
         if isinstance(output, dict | list):
             copied[key] = one
         else:
@@ -59,7 +90,7 @@ def tensors(output: Any) -> Iterator[Any]:
     if isinstance(output, torch.Tensor):
         yield output
     else:
-        for one in output if isinstance(output, tuple) else (one for _, one in _items(output)):
+        for _, one in _items(output):
             yield from tensors(one)
 
 
@@ -69,7 +100,7 @@ def opaque(output: Any) -> str | None:
 
     if output is None or isinstance(output, torch.Tensor | bool | int | float | complex | str | bytes):
         return None
-    inside = list(output) if isinstance(output, tuple) else [one for _, one in _items(output)]
+    inside = [one for _, one in _items(output)]
     if not inside and not isinstance(output, tuple | list | dict):
         return type(output).__name__
     return next(filter(None, map(opaque, inside)), None)
@@ -82,14 +113,34 @@ def is_channels_last(tensor: Any) -> bool:
     return not tensor.is_contiguous() and bool(tensor.is_contiguous(memory_format=torch.channels_last))
 
 
+def _is_laid_out(output: Any, inputs: Any) -> bool:
+    """Whether a 4-d output is in channels_last and would not be without the setting."""
+    import torch
+
+    if not is_channels_last(output) or isinstance(output, torch.nn.Parameter):
+        return False
+    return not any(map(asks_for_last, tensors(inputs)))
+
+
+def asks_for_last(tensor: Any) -> bool:
+    """Whether a tensor has the strides that have torch's operators return channels_last, as with a single channel."""
+    import torch
+
+    if tensor.dim() != 4 or tensor.layout != torch.strided or tensor.is_nested:
+        return False
+    return bool(tensor.stride(1) == 1 < tensor.stride(2))
+
+
+def _is_plain(found: Collection[Any]) -> bool:
+    return len(found) >= LONG and PLAIN.issuperset(map(type, found))
+
+
 def _items(output: Any) -> Iterator[tuple[Any, Any]]:
     if isinstance(output, dict):
-        yield from output.items()
-    elif isinstance(output, list):
-        yield from enumerate(output)
+        if not _is_plain(output.values()):
+            yield from output.items()
+    elif isinstance(output, list | tuple):
+        if not _is_plain(output):
+            yield from enumerate(output)
     elif is_dataclass(output) and not isinstance(output, type):
         yield from ((field.name, getattr(output, field.name, None)) for field in fields(output))
-
-
-def _same(one: Any, other: Any) -> bool:
-    return all(left is right for left, right in zip(one, other, strict=True))

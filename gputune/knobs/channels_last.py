@@ -6,6 +6,7 @@ there and back. The gain is at channel counts that are multiples of 8; at odd on
 Source: PyTorch, "Channels Last Memory Format" tutorial.
 """
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,7 +32,7 @@ def obstacle(root: Root, value: Value) -> Obstacle | None:
         return Obstacle("it has 5-d tensors")
     if root.converted:
         return None
-    if is_last(root.model):
+    if is_last(root.model) or root.seen.channels_last:
         return Obstacle("the program uses channels_last itself", users=True)
     if root.is_ddp and not root.in_turn:
         return Obstacle("DistributedDataParallel had wrapped it before")
@@ -50,6 +51,8 @@ def turn_on(root: Root, value: Value) -> Value:
     if not root.converted:
         _lay_out(root, torch.channels_last)
     root.patch("weights_flattened")
+    # A gradient that the program makes itself has the usual layout, of which torch warns.
+    warnings.filterwarnings("ignore", "grad and param do not obey the gradient layout contract")
     root.call.channels_last = True
     return True
 
@@ -68,7 +71,8 @@ def has_volumes(model: Any) -> bool:
 
 
 def is_last(model: Any) -> bool:
-    return any(map(is_channels_last, _images(model.parameters())))
+    """Whether a weight or a buffer has the layout. An output that is a buffer would be copied."""
+    return any(map(is_channels_last, _images([*model.parameters(), *model.buffers()])))
 
 
 def convert(model: Any) -> None:

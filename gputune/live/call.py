@@ -13,7 +13,7 @@ from types import NoneType
 from typing import Any
 
 from ..knobs._called import PLACE, called
-from ..knobs._outputs import restored, tensors
+from ..knobs._outputs import Uncopied, restored, tensors
 from .faults import may_be_a_settings, may_be_another_uncompiled
 from .patches import module_registered
 from .states import States
@@ -37,7 +37,8 @@ class Call:
     If a call fails as a setting may make it fail (`faults`), everything is put back as it was (`states`), and the call
     is repeated without the suspects. If it fails again, the exception is the program's own, and they are turned on
     again. Otherwise each is turned on for a call of its own, which shows whether it was the cause. If not everything
-    can be put back, the program sees the exception, and the suspects are off from then on.
+    can be put back, the program sees the exception, or the output that could not be copied, and the suspects are off
+    from then on.
 
     A compiled call raises other exceptions than a plain one, and skips what a forward does about its own. So what
     torch's code raises in it has the call repeated uncompiled, which counts; it stays compiled for the next.
@@ -93,7 +94,7 @@ class Call:
             return call(*inputs, **named)
         if torch.is_grad_enabled() != self.gradients:  # the weights' layout holds there, too
             output = call(*inputs, **named)
-            return restored(output, None, contiguous=True) if self.channels_last else output
+            return restored(output, None, (inputs, named)) if self.channels_last else output
         if self.instead:
             return self.instead(inputs, named)
         if self._suspects or self._outside:
@@ -132,12 +133,12 @@ class Call:
             call = self.compiled
         if not casts:
             output = call(*inputs, **named)
-            return restored(output, None, contiguous=True) if self.channels_last else output
+            return restored(output, None, (inputs, named)) if self.channels_last else output
         context = torch.autocast(self.device, dtype=self.dtype, cache_enabled=self.cache)
         context.by_gputune = True  # `patches.feature_used` looks for the program's own
         with context:
             output = call(*inputs, **named)
-        return restored(output, self.dtype, self.channels_last)
+        return restored(output, self.dtype, (inputs, named) if self.channels_last else None)
 
     def _is_in_float32(self) -> bool:
         """Whether the weights are still what they were: a program may call `model.bfloat16()` at any time. The first
@@ -171,9 +172,11 @@ class Call:
             is_settings = may_be_a_settings(error, [one.name for one in suspected])
             if not is_settings and not (self.compiled and may_be_another_uncompiled(error)):
                 raise
+            if is_settings:
+                suspected = self._to_blame(error, suspected)
             if why := self._states.put_back(before):
                 if is_settings:
-                    self._turn_off(suspected, error, why)
+                    return self._given_up(suspected, error, why)
                 raise
             fault = error
         else:
@@ -203,6 +206,17 @@ class Call:
             self._suspects = [one for one in self._suspects if one not in suspected]
             self._outside += suspected
         return output
+
+    def _to_blame(self, fault: Exception, suspected: list[Suspect]) -> list[Suspect]:
+        """The setting alone that needs a copy of an output, if that cannot be copied."""
+        needs = fault.setting if isinstance(fault, Uncopied) else None
+        return [one for one in self._suspects if one.name == needs] or suspected
+
+    def _given_up(self, suspected: list[Suspect], fault: Exception, why: str) -> Any:
+        self._turn_off(suspected, fault, why)
+        if isinstance(fault, Uncopied):
+            return fault.output
+        raise fault
 
     def _turn_off(self, suspected: list[Suspect], fault: Exception, why: str | None = None) -> None:
         self._suspects = [one for one in self._suspects if one not in suspected]

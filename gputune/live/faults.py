@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any
 
 from ..knobs import load
+from ..knobs._outputs import Uncopied
 from ..knobs.compile import is_the_compilers
 
 OWN = __name__.removesuffix(".live.faults")
@@ -18,10 +19,10 @@ OTHERS = re.compile(r"\b(found|got)\b.*\b(double|long|int|short|byte|char|bool|h
 
 def may_be_a_settings(error: Exception, settings: Iterable[str]) -> bool:
     """Whether torch raised it while it compiled, or in an operator in words that one of these settings explains (its
-    `FAULTS`). What the program's own `raise` raised is the program's, whatever it says. An assert that reads what a
-    setting changes is not.
+    `FAULTS`), or whether it is `Uncopied`. What the program's own `raise` raised is the program's, whatever it says. An
+    assert that reads what a setting changes is not.
     """
-    if is_the_compilers(error):
+    if is_the_compilers(error) or isinstance(error, Uncopied):
         return True
     trace = innermost(error)
     words = [load(name).FAULTS for name in settings]

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..knobs._outputs import changed, opaque, tensors
+from ..knobs._outputs import asks_for_last, changed, opaque, tensors
 from . import observer
 from .patches import Feature
 
@@ -30,6 +30,8 @@ class Seen:
     """The custom autograd.Functions behind its outputs that do not say how they behave under autocast."""
     half: bool = False
     """Whether an output was in half precision."""
+    channels_last: bool = False
+    """Whether an output was in channels_last, and no input was."""
     autocast: Any = None
     """The dtype of the autocast that was on around the call."""
     inference: bool = False
@@ -97,6 +99,8 @@ class ModelFinder(observer.Follower):
         seen.opaque = seen.opaque or opaque(output)
         seen.uncopied = seen.uncopied or _uncopied(output)
         seen.inference |= torch.is_inference_mode_enabled()
+        if not any(map(asks_for_last, tensors(inputs))):
+            seen.channels_last |= any(map(asks_for_last, found))
         seen.half |= any(one.dtype in halves for one in found)
         if torch.is_autocast_enabled(self.device):
             seen.autocast = torch.get_autocast_dtype(self.device)

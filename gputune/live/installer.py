@@ -34,6 +34,8 @@ class Installer:
         self.roots = list(roots)
         self.current: dict[str, Value] = {}
         self._set_flag, self._guarded = set_flag or _set_flag, guarded
+        self._kept = [] if guarded else [(root.model, root.optimizers) for root in self.roots]
+        """What a program that is measured may delete, and what is switched all the same."""
         self._able: dict[str, list[Root]] = {}
         """By setting, the models that nothing stands in the way of."""
         self._before: dict[str, Value] = {}
@@ -122,6 +124,8 @@ class Installer:
         if knobs.load(name).PHASE != "code":
             self._set_flag(name, self._before[name])
         for root in self._able.get(name, ()):
+            if root.model is None:  # the program has deleted it
+                continue
             if self._guarded:
                 root.call.clear()
             self._turn_off_in(root, name)

@@ -1,4 +1,5 @@
-"""Every patch of torch that gputune makes in a user's program, but for the libraries that write files (`scratch/`).
+"""Every patch of torch that gputune makes in a user's program, but for what flattens weights (`flattened`) and for the
+libraries that write files (`scratch/`).
 
 Each function makes one patch and returns a function that undoes it. A place that somebody else has patched since is
 left as it is. A patch that makes an event of the observer's has the event's name.
@@ -170,35 +171,10 @@ def optimizer_saved(change: Callable[[Any, Any], Any], copied: Callable[[Any, An
 
 
 def weights_flattened() -> Undo:
-    """Have torch's utilities that flatten weights with `view` bear any layout. `parameters_to_vector` gets other code,
-    since programs import the function by its name.
-    """
-    from torch.nn.utils import convert_parameters, prune
+    """Have what flattens weights and gradients bear any layout."""
+    from .flattened import patched
 
-    def parameters_to_vector(parameters: Any) -> Any:
-        import torch
-        from torch.nn.utils.convert_parameters import _check_param_device as checked
-
-        device, found = None, []
-        for one in parameters:
-            device = checked(one, device)
-            found.append(one.reshape(-1))
-        return torch.cat(found)
-
-    function: Any = convert_parameters.parameters_to_vector
-    code = function.__code__
-    function.__code__ = parameters_to_vector.__code__
-
-    def in_usual_layout(original: Function) -> Function:
-        @functools.wraps(original)
-        def compute_mask(self: Any, t: Any, default_mask: Any) -> Any:
-            return original(self, t.contiguous(), default_mask)
-
-        return compute_mask
-
-    kinds: Any = prune.L1Unstructured, prune.RandomUnstructured
-    pruned = [replaced(kind, "compute_mask", in_usual_layout(kind.compute_mask)) for kind in kinds]
-    return together([*pruned, lambda: setattr(function, "__code__", code)])
+    return patched()
 
 
 def feature_used(used: Callable[[Feature, str | None], None]) -> Undo:

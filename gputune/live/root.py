@@ -1,5 +1,6 @@
 """One model of a program in which settings may be turned on, and why a model is left alone."""
 
+import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,17 +18,44 @@ _patched: set[str] = set()
 LEFT_OPTIMIZERS = ("LBFGS", "ZeroRedundancyOptimizer", "DeepSpeedZeroOptimizer")
 
 
+class _Weak:
+    """A field that does not keep its value alive, since what a setting needs to be turned off belongs to the model. It
+    is None once the value is gone.
+    """
+
+    def __set_name__(self, owner: Any, name: str) -> None:
+        self._name = f"_{name}"
+
+    def __get__(self, root: Any, kind: Any = None) -> Any:
+        if root is None:
+            raise AttributeError(self._name)  # it has no default
+        return vars(root)[self._name]()
+
+    def __set__(self, root: Any, value: Any) -> None:
+        vars(root)[self._name] = weakref.ref(value)
+
+
+class _WeakList(_Weak):
+    """The values that still exist."""
+
+    def __get__(self, root: Any, kind: Any = None) -> Any:
+        return () if root is None else [one for held in vars(root)[self._name] if (one := held()) is not None]
+
+    def __set__(self, root: Any, value: Any) -> None:
+        vars(root)[self._name] = list(map(weakref.ref, value))
+
+
 @dataclass(kw_only=True)
 class Root:
     """A model that the program calls from outside any other module."""
 
-    model: Any
+    model: Any = _Weak()
     seen: Seen
     device: str
     """The type of device that the choices were measured on."""
     gradients: bool = True
     """Whether its calls with gradients are meant, or those without, of a program that trains nothing."""
-    optimizers: list[Any] = field(default_factory=list)
+    optimizers: Any = _WeakList()
     """The optimizers that hold any of its parameters."""
     features: set[Feature] = field(default_factory=set)
     converted: bool = False

@@ -1,6 +1,8 @@
 """channels_last: parameters, gradients and the optimizer's state change their layout together, and back."""
 
 import copy
+import warnings
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from torch import nn
 from torch.nn.utils import parameters_to_vector, prune
 
 from gputune.knobs import channels_last
+from gputune.live import flattened
 
 LAST = torch.channels_last
 
@@ -66,6 +69,20 @@ def test_weights_that_are_both_layouts_at_once_are_not_the_programs_choice(shape
     assert not channels_last.is_last(model)
 
 
+def test_a_buffer_in_the_layout_is_the_programs_choice() -> None:
+    model = convnet()
+    model.register_buffer("seen", torch.ones(2, 3, 4, 4).to(memory_format=LAST))
+    found = channels_last.obstacle(rooted(model), True)
+    assert found is not None
+    assert found.users
+
+
+def test_an_output_in_the_layout_is_the_programs_choice() -> None:
+    found = channels_last.obstacle(rooted(convnet(), channels_last=True), True)
+    assert found is not None
+    assert found.users
+
+
 class TestFlattened:
     """Torch's own utilities flatten weights in the usual order, whatever their layout."""
 
@@ -101,6 +118,65 @@ class TestFlattened:
         assert int((model[0].weight == 0).sum()) == int((plain[0].weight == 0).sum()) == 54
         if cut is prune.l1_unstructured:
             assert torch.equal(model[0].weight, plain[0].weight)
+
+    def test_a_step_of_lbfgs(self) -> None:
+        model, plain = self.turned_on()
+        for one in (model, plain):
+            optimizer = torch.optim.LBFGS(one.parameters(), max_iter=1)
+            optimizer.step(lambda: 1.0)
+        for one, other in zip(model.parameters(), plain.parameters(), strict=True):
+            assert torch.allclose(one, other, atol=1e-6)
+
+    def test_orthogonal_weights_are_drawn_as_in_the_usual_layout(self) -> None:
+        model, plain = self.turned_on()
+        for one in (model, plain):
+            torch.manual_seed(0)
+            assert nn.init.orthogonal_(one[0].weight, gain=2) is one[0].weight
+        assert torch.equal(model[0].weight, plain[0].weight)
+        assert model[0].weight.is_contiguous(memory_format=LAST)
+
+    def test_a_gradient_of_the_programs_own_is_no_warning(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model, _ = self.turned_on()
+            model[0].weight.grad = torch.zeros(model[0].weight.shape)
+            model(torch.ones(2, 3, 8, 8)).sum().backward()
+
+
+SAFETENSORS = """
+def NAME(tensors, *kept):
+    if not all(one.is_contiguous() for one in tensors.values()):
+        raise ValueError("You are trying to save a non contiguous tensor")
+    if len({one.data_ptr() for one in tensors.values()}) < len(tensors):
+        raise RuntimeError("Some tensors share memory")
+    return tensors
+
+def save(tensors):
+    return NAME(tensors, [])
+"""
+
+
+@pytest.mark.parametrize("name", ["_flatten", "_flatten_as_ptr"])
+class TestSafetensors:
+    def imported(self, name: str) -> Any:
+        module = ModuleType("safetensors.torch")
+        exec(SAFETENSORS.replace("NAME", name), vars(module))
+        flattened.saved(module)
+        return module
+
+    def test_weights_are_saved_in_the_usual_layout(self, name: str) -> None:
+        model = convnet()
+        channels_last.turn_on(rooted(model), True)
+        found = self.imported(name).save(model.state_dict())
+        assert list(found) == list(model.state_dict())
+        assert all(torch.equal(found[key], one) for key, one in model.state_dict().items())
+
+    def test_what_else_it_refuses_it_still_refuses(self, name: str) -> None:
+        weight = torch.ones(2, 3, 4, 4).to(memory_format=LAST)
+        with pytest.raises(RuntimeError, match="share memory"):
+            self.imported(name).save({"one": weight, "tied": weight.detach()})
+        with pytest.raises(ValueError, match="contiguous"):
+            self.imported(name).save({"one": torch.ones(2, 3).mT})
 
 
 def shared(model: Any) -> Any:

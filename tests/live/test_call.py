@@ -78,6 +78,21 @@ class TestMixedPrecision:
         with torch.set_grad_enabled(gradients):
             assert model(torch.ones(2, 3, 8, 8)).view(2, -1).shape == (2, 144)
 
+    @pytest.mark.parametrize("gradients", [True, False])
+    @pytest.mark.parametrize("channels", [1, 3])
+    def test_outputs_of_inputs_in_channels_last_keep_it(self, channels: int, gradients: bool) -> None:
+        model = nn.Conv2d(channels, 4, 3).to(memory_format=torch.channels_last)
+        call_of(model, "cpu").channels_last = True
+        with torch.set_grad_enabled(gradients):
+            output = model(torch.ones(2, channels, 8, 8).to(memory_format=torch.channels_last))
+        assert output.permute(0, 2, 3, 1).view(-1, 4).shape == (72, 4)
+
+    @pytest.mark.parametrize("shape", [(2, 3, 1, 1), (1, 1, 8, 8), (2, 1, 8, 1)])
+    def test_inputs_that_are_both_layouts_at_once_ask_for_none(self, shape: tuple[int, ...]) -> None:
+        model = nn.ConvTranspose2d(shape[1], 4, 3).to(memory_format=torch.channels_last)
+        call_of(model, "cpu").channels_last = True
+        assert model(torch.ones(shape)).is_contiguous()
+
     def test_below_the_programs_own_autocast_nothing_is_added_and_nothing_restored(self) -> None:
         model = Net()
         mixed(model)
@@ -267,6 +282,49 @@ class TestSuspects:
         with pytest.raises(type(fault)):
             model(X)
         assert (on, next(samples)) == (["kept"], 1)
+
+
+class Two(tuple[Any, Any]):
+    """A tuple that is made of two arguments, so that nothing else can copy it."""
+
+    def __new__(cls, left: Any, right: Any) -> Any:
+        return super().__new__(cls, (left, right))
+
+
+class TestAnOutputThatCannotBeCopied:
+    def mixed(self) -> tuple[Any, list[str]]:
+        class Odd(Net):
+            def forward(self, x: Any) -> Any:
+                out = super().forward(x)
+                return Two(out, 1) if x.sum() < 0 else out
+
+        model, on = Odd(), ["on"]
+
+        def turn_off() -> None:
+            call.dtype = None
+
+        def failed(error: Exception, why: str | None) -> None:
+            on[:] = [f"{error} ({why})"]
+
+        call = mixed(model)
+        call.suspect(Suspect(name="amp_dtype", turn_off=turn_off, turn_on=lambda: None, failed=failed))
+        call.suspect(Suspect(name="channels_last", turn_off=on.clear, turn_on=on.clear, failed=lambda *_: on.clear()))
+        for _ in range(3):
+            model(X)
+        return model, on
+
+    def test_is_that_of_a_call_without_mixed_precision_which_alone_is_out(self) -> None:
+        model, on = self.mixed()
+        assert (type(model(-X)), model(-X)[0].dtype) == (Two, FULL)
+        assert on == ["its output, of the class Two, cannot be copied with other tensors (None)"]
+        assert model.dtypes == [*[HALF] * 3, FULL, FULL]
+
+    def test_stays_as_it_is_if_the_call_cannot_be_made_again(self) -> None:
+        model, on = self.mixed()
+        model.then = lambda: vars(model).update(more=1)
+        assert (type(model(-X)), model.dtypes[-1]) == (Two, HALF)
+        assert (model(-X)[0].dtype, len(model.dtypes)) == (FULL, 5)
+        assert on[0].endswith("(its attributes have changed)")
 
 
 def missing() -> Any:

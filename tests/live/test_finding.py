@@ -58,6 +58,13 @@ def only(finder: ModelFinder) -> Seen:
     return seen
 
 
+@pytest.mark.parametrize(("fed", "is_seen"), [(torch.contiguous_format, True), (torch.channels_last, False)])
+def test_outputs_in_channels_last_are_seen_if_no_input_is(finder: ModelFinder, fed: Any, is_seen: bool) -> None:
+    model = nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)
+    model(torch.ones(2, 3, 8, 8).to(memory_format=fed))
+    assert only(finder).channels_last is is_seen
+
+
 class TestBackward:
     @pytest.mark.parametrize(
         ("backward", "twice"),

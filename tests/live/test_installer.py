@@ -1,6 +1,8 @@
 """Settings switched back and forth between the steps of a model that trains."""
 
+import gc
 import os
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +12,7 @@ from hands_on import convnet, mlp, rooted
 
 from gputune.knobs import load
 from gputune.live.installer import Installer
+from gputune.live.root import Root
 
 HALVES = torch.zeros(1, dtype=torch.bfloat16)
 IMAGES = torch.ones(2, 3, 8, 8)
@@ -146,3 +149,35 @@ def test_an_exception_is_told_if_it_may_be_a_settings_and_does_not_come_without(
     assert call_in(half, own) == []
     assert len(call_in(half, lambda: torch.zeros(1).index_put((torch.arange(1),), HALVES))) == 1
     assert len(call_in(half, out_of_memory)) == 1
+
+
+def deleted(values: dict[str, Any], *, guarded: bool) -> tuple[Installer, bool]:
+    """What turned settings on in a model that the program then deletes, and whether it is freed at once."""
+    training = Training()
+    training.step()
+    model, optimizer = training.model, training.optimizer
+    root = Root(model=model, seen=training.root.seen, device="cpu", optimizers=[optimizer])
+    installer, gone = Installer([root], guarded=guarded), weakref.ref(model)
+    assert installer.obstacles(values) == {}
+    installer.switch(values)
+    training.step()
+    gc.disable()
+    try:
+        del training, model, optimizer
+        return installer, gone() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("values", [ALL, {"channels_last": True}, {"amp_dtype": "bfloat16"}, {"fused_optimizer": True}])
+def test_a_model_with_settings_is_freed_at_once(values: dict[str, Any]) -> None:
+    installer, is_freed = deleted(values, guarded=True)
+    assert is_freed
+    assert installer.switch({}) == {}
+
+
+def test_a_model_that_is_measured_is_kept() -> None:
+    installer, is_freed = deleted(ALL, guarded=False)
+    assert not is_freed
+    assert {row.status for row in installer.switch({"channels_last": True}).values()} <= {"applied"}
+    assert installer.roots[0].model[0].weight.is_contiguous(memory_format=torch.channels_last)

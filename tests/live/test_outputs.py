@@ -1,5 +1,6 @@
 """Outputs as they would be without mixed precision and channels_last: types and what is untouched stay the same."""
 
+import time
 from collections import OrderedDict, defaultdict, namedtuple
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputune.knobs._outputs import opaque, restored, tensors, usual
+from gputune.knobs._outputs import Uncopied, opaque, restored, tensors, usual
 
 HALF, FULL = torch.bfloat16, torch.float32
 Pair = namedtuple("Pair", ["left", "right"])
@@ -29,6 +30,20 @@ class Frozen:
 
 class Named(OrderedDict[str, Any]):
     """As the outputs of transformers are."""
+
+
+class Two(tuple[Any, Any]):
+    """A tuple that is made of two arguments."""
+
+    def __new__(cls, left: Any, right: Any) -> Any:
+        return super().__new__(cls, (left, right))
+
+
+class Closed(dict[str, Any]):
+    """A dict that nothing is put into."""
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        raise TypeError("closed")
 
 
 class Opaque:
@@ -120,7 +135,7 @@ class TestLayout:
     images = torch.ones(2, 3, 4, 4)
 
     def test_images_in_channels_last_become_contiguous(self) -> None:
-        output = restored([self.images.to(memory_format=torch.channels_last)], None, contiguous=True)[0]
+        output = restored([self.images.to(memory_format=torch.channels_last)], None, inputs=())[0]
         assert output.is_contiguous()
         assert torch.equal(output, self.images)
 
@@ -133,13 +148,48 @@ class TestLayout:
         "one", [images, images.transpose(2, 3), torch.ones(2, 3, 4).mT, torch.ones(2, 1, 4, 4), torch.ones(1, 2, 3).mT]
     )
     def test_what_is_not_in_channels_last_is_the_same_object(self, one: Any) -> None:
-        assert restored(one, None, contiguous=True) is one
+        assert restored(one, None, inputs=()) is one
+
+    def test_a_parameter_is_returned_itself(self) -> None:
+        weight = torch.nn.Parameter(self.images.to(memory_format=torch.channels_last))
+        assert restored([weight], HALF, inputs=())[0] is weight
+
+
+@pytest.mark.parametrize("kind", [Two, lambda left, right: Closed(left=left, right=right)])
+class TestUncopied:
+    def test_its_layout_stays(self, kind: Any) -> None:
+        output = kind(TestLayout.images.to(memory_format=torch.channels_last), 1)
+        assert restored(output, HALF, inputs=()) is output
+
+    def test_its_dtype_is_an_error_that_holds_the_whole_output(self, kind: Any) -> None:
+        output = [kind(tensor(HALF), 1)]
+        with pytest.raises(Uncopied) as raised:
+            restored(output, HALF)
+        assert raised.value.output is output
 
 
 def test_tensors_finds_each_in_order() -> None:
     one, two, three, four = (torch.zeros(n) for n in range(4))
     found = tensors(([one, {"a": two}], Made(three), Pair(four, "text"), Opaque(one), None, Made))
     assert [len(each) for each in found] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "last", [torch.ones(1), torch.nn.Parameter(torch.ones(1)), [torch.ones(1)], Made(torch.ones(1))]
+)
+@pytest.mark.parametrize("kind", [list, tuple, lambda found: dict(enumerate(found))])
+def test_tensors_finds_what_follows_many_numbers(kind: Any, last: Any) -> None:
+    assert [len(one) for one in tensors(kind([*range(999), None, "text", last]))] == [1]
+
+
+@pytest.mark.slow
+@pytest.mark.timed
+def test_many_numbers_are_looked_at_quickly() -> None:
+    numbers = [[1] * 200 for _ in range(2000)]
+    began = time.perf_counter()
+    assert list(tensors(numbers)) == []
+    assert restored(numbers, HALF, inputs=()) is numbers
+    assert time.perf_counter() - began < 0.1
 
 
 def test_what_was_made_in_inference_mode_becomes_usual() -> None:
