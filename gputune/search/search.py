@@ -10,92 +10,18 @@ of the winner within each lower effect on results, of what was about as fast as 
 the winner itself, goes on until it is decided.
 """
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gputune.knobs import LEVELS, Value, load
 from gputune.measurement import FEWEST_PAIRS, LOOKS, MORE_LOOKS
 from gputune.search import choice
+from gputune.search.budget import STEPS, Budget
 from gputune.search.choice import Block, Tried
 from gputune.search.combination import DEFAULT, Combination, of_stage, with_what_comes_before
 from gputune.search.rounds import Rounds, ranked
 
 Candidates = Mapping[str, Value]
-
-SECONDS = 35.0
-"""How long the search takes at most, but for compiling; longer where steps are slow, see `STEPS_OF_TIME`."""
-STEPS_OF_TIME = 100
-"""The search has the time of so many of the program's own steps at the least."""
-STEPS = 400
-"""The most steps of a search where the user says no number, or as many as take `STEPS_SECONDS` with the fastest arm."""
-STEPS_SECONDS = 15.0
-SHORT_SECONDS = 88.0
-"""The last comparison may have more than `STEPS` and `SECONDS` until the whole run has taken so long, with compiling:
-with less, noise hides gains beside a disturbed host."""
-BLOCK, FEWEST, MOST = 0.04, 2, 48
-"""How many seconds of steps a block has, and how many steps at the least and at the most. A step that is not timed
-comes before each: in blocks of one, half of the search would be spent on these."""
-FIRST_SETTLE, SETTLE = 3, 1
-"""The steps behind a switch that are not timed, the first time and later."""
-BLOCKS = 130
-"""Into how many blocks the user's number of steps is divided at the least, where blocks may be that short."""
-
-
-@dataclass(kw_only=True)
-class Budget:
-    """The steps and the time that a search may take, and how much of both is used up."""
-
-    clock: Callable[[], float]
-    """In seconds."""
-    most: int | None = None
-    """The most steps, where the user says a number."""
-    used: int = 0
-    """How many steps the search has taken."""
-    most_seconds: float = math.inf
-    """How long the search may take in all, with compiling and all else."""
-    apart: float = 0.0
-    """The seconds that do not count as the search's: of compiling, and of trying numbers of workers."""
-    is_final: bool = False
-    """Whether the search has come to its last comparison."""
-    step_seconds: dict[Combination, float] = field(default_factory=dict)
-    """How long a step took with each combination, in its latest block."""
-
-    def __post_init__(self) -> None:
-        self.begin()
-
-    def begin(self) -> None:
-        """Count the time from now on."""
-        self._begun = self.clock()
-
-    @property
-    def seconds(self) -> float:
-        """How long the search has gone on, in seconds, with all that does not count as its own."""
-        return self.clock() - self._begun
-
-    @property
-    def share(self) -> float:
-        """How much of the search is used up, 1 at its end: the larger of the shares of its time and of its steps."""
-        if not self.step_seconds:
-            return 0.0
-        seconds = self.seconds
-        most_seconds = max(SECONDS, STEPS_OF_TIME * self.step_seconds[DEFAULT])
-        most_steps = self.most or max(STEPS, STEPS_SECONDS / min(self.step_seconds.values()))
-        share = max((seconds - self.apart) / most_seconds, self.used / most_steps)
-        if self.is_final and self.most is None:
-            share = min(share, seconds / SHORT_SECONDS)
-        return max(share, seconds / self.most_seconds)
-
-    def steps(self, combination: Combination) -> int:
-        """How many steps a block with the combination has: few as long as nothing is known of how long they take."""
-        if not self.step_seconds:
-            return FEWEST
-        affordable = MOST if self.most is None else max(FEWEST, self.most // BLOCKS)
-        seconds = self.step_seconds.get(combination, self.step_seconds[DEFAULT])
-        return min(max(FEWEST, round(BLOCK / seconds)), MOST, affordable)
-
-    def settle(self, combination: Combination) -> int:
-        return SETTLE if combination in self.step_seconds else FIRST_SETTLE
 
 
 def precisions(start: Combination, candidates: Candidates) -> list[Combination]:

@@ -11,9 +11,10 @@ from gputune.host import Host
 from gputune.knobs.dataloader_workers import WORKERS
 from gputune.live.orders import CompareOutputs, DescribeLoader, FindObstacles, Found, TimeBlock, TraceSteps
 from gputune.profile import Guard
+from gputune.search.budget import Budget
 from gputune.search.choice import Block, Tried, agreed, gaining
 from gputune.search.combination import DEFAULT, Combination, traits
-from gputune.search.search import Budget, Search, needed_steps
+from gputune.search.search import Search, needed_steps
 from gputune.search.workers import fewest, sampled
 from gputune.search.workers import search as search_workers
 from gputune.trials import agreement

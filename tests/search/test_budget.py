@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from gputune.search.budget import BLOCK, BLOCKS, FEWEST, MOST, SECONDS, SHORT_SECONDS, STEPS, STEPS_OF_TIME, Budget
 from gputune.search.combination import DEFAULT, Combination
-from gputune.search.search import BLOCK, BLOCKS, FEWEST, MOST, SECONDS, SHORT_SECONDS, STEPS, STEPS_OF_TIME, Budget
 
 TF32 = Combination.of({"matmul_precision": "tf32"})
 

@@ -12,9 +12,10 @@ from gputune.knobs import Value, channels_last
 from gputune.knobs.dataloader_workers import WORKERS
 from gputune.measurement import LOOKS, MORE_LOOKS
 from gputune.search import combination
+from gputune.search.budget import STEPS
 from gputune.search.choice import Block, Tried, gaining
 from gputune.search.combination import DEFAULT, Combination, traits
-from gputune.search.search import FIRST_LOOK, STEPS, Search, needed_steps, options, precisions, to_compile
+from gputune.search.search import FIRST_LOOK, Search, needed_steps, options, precisions, to_compile
 
 ALL: Mapping[str, Any] = {
     "matmul_precision": "tf32", "amp_dtype": "bfloat16", "channels_last": True, "fused_optimizer": True,
