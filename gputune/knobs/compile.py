@@ -7,7 +7,6 @@ compiler and Triton, and for the CPU a C++ compiler.
 Source: PyTorch, "Introduction to torch.compile".
 """
 
-import inspect
 import re
 import sys
 import warnings
@@ -18,6 +17,7 @@ from ..resources.printable import printable
 from . import Numerics, Obstacle, Phase, Root, Stage, Value
 from ._called import PLACE, called
 from ._outputs import tensors
+from ._signals import passed_a_handler
 
 VALUE = bool
 DEFAULT = False
@@ -214,7 +214,7 @@ def raised_by_a_handler(error: Exception, handled: BaseException | None) -> Base
     being handled before the call.
     """
     for one in _behind(error, handled):
-        if _passed_a_handler(one) and not (isinstance(one, Exception) and is_the_compilers(one)):
+        if passed_a_handler(one) and not (isinstance(one, Exception) and is_the_compilers(one)):
             if hasattr(one, "innermost_user_frame_summary"):  # torch has appended to it
                 text = ADDED.sub("", str(one.args[0]))
                 one.args = (text, *one.args[1:]) if text or one.args[1:] else ()
@@ -232,21 +232,6 @@ def _behind(error: BaseException, handled: BaseException | None) -> Iterator[Bas
         seen.add(id(one))
         yield one
         waiting += [one.__context__, one.__cause__, getattr(one, "inner_exception", None)]
-
-
-def _passed_a_handler(error: BaseException) -> bool:
-    """Whether it passed a function that was given the frame that it interrupted."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        code, inner = trace.tb_next.tb_frame.f_code, trace.tb_next.tb_frame.f_locals
-        has_rest = bool(code.co_flags & inspect.CO_VARARGS)
-        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + has_rest]
-        given = [inner.get(name) for name in names]
-        frames = [one for value in given for one in (value if isinstance(value, tuple) else (value,))]
-        if any(one is trace.tb_frame for one in frames):
-            return True
-        trace = trace.tb_next
-    return False
 
 
 def compile_in_place(model: Any, failed: Callable[[str], None]) -> None:

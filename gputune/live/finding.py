@@ -5,11 +5,11 @@ Models are the outermost modules that the program calls while gradients are on, 
 
 import weakref
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..knobs._outputs import changed, opaque, tensors
+from ..knobs._signals import is_for_the_program
 from . import observer
 from .patches import Feature
 
@@ -74,8 +74,11 @@ class ModelFinder(observer.Follower):
             self.features.add(feature)
 
     def model_called(self, model: Any, inputs: Any, output: Any) -> None:
-        with suppress(Exception):  # so that the next model is looked at
+        try:
             self._look_at(model, inputs, output)
+        except Exception as error:
+            if is_for_the_program(error):
+                raise  # else the next model is looked at
 
     def _look_at(self, model: Any, inputs: Any, output: Any) -> None:
         import torch
@@ -112,7 +115,9 @@ class ModelFinder(observer.Follower):
 def _uncopied(output: Any) -> str | None:
     try:
         changed(output, lambda tensor: tensor.detach())
-    except Exception:
+    except Exception as error:
+        if is_for_the_program(error):
+            raise
         return type(output).__name__
     return None
 

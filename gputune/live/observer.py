@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from ..knobs._signals import is_for_the_program
 from . import patches
 
 Place = tuple[int, int]
@@ -98,7 +99,9 @@ def _call_begun() -> Callable[..., None] | None:
         for one in concerned:
             try:
                 one.model_called(model, inputs, output)
-            except Exception:
+            except Exception as error:
                 leave(one, "model_called")
+                if is_for_the_program(error):
+                    raise
 
     return ended if near else None

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..knobs._called import PLACE
 from ..knobs._outputs import tensors
-from .faults import is_the_programs
+from ..knobs._signals import is_for_the_program
 
 WHOLE = 2
 """Before so many calls everything is copied, which shows what moves at all. Buffers are too many to be copied for each
@@ -103,7 +103,7 @@ class States:
             containers = [(place, one, _kept(one)) for place, one in self._found(self._moving)]
             return Before(inputs, containers + _given(inputs), self._sources, _tensors(inputs) + self._buffers)
         except Exception as error:
-            if is_the_programs(error):  # as a signal handler may raise it anywhere
+            if is_for_the_program(error):
                 raise
             return None
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import torch
-from hands_on import convnet, mlp, rooted
+from hands_on import LateError, alarm, convnet, mlp, ring, rooted
 
-from gputune.knobs import load
+from gputune.knobs import fused_optimizer, load
 from gputune.live.installer import Installer
 
 HALVES = torch.zeros(1, dtype=torch.bfloat16)
@@ -146,3 +146,26 @@ def test_an_exception_is_told_if_it_may_be_a_settings_and_does_not_come_without(
     assert call_in(half, own) == []
     assert len(call_in(half, lambda: torch.zeros(1).index_put((torch.arange(1),), HALVES))) == 1
     assert len(call_in(half, out_of_memory)) == 1
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+def test_what_a_signal_handler_raises_reaches_the_program_and_nothing_stays_on(
+    training: Training, monkeypatch: pytest.MonkeyPatch, guarded: bool
+) -> None:
+    before, plain = training.state(), torch.get_float32_matmul_precision()
+    installer = Installer([training.root], guarded=guarded)
+    assert installer.obstacles(ALL) == {}
+    monkeypatch.setattr(fused_optimizer, "_fuse", ring)
+    with alarm(), pytest.raises(LateError):
+        installer.switch({**ALL, "matmul_precision": "high"})
+    assert (training.state(), installer.current) == (before, {})
+    assert torch.get_float32_matmul_precision() == plain
+    monkeypatch.undo()
+    installer.switch(ALL)
+    assert training.state() == (torch.bfloat16, True, False, {"cpu"})
+
+
+def test_so_it_does_where_it_was_looked_for_an_obstacle(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused_optimizer, "obstacle", ring)
+    with alarm(), pytest.raises(LateError):
+        Installer([training.root], guarded=True).obstacles(ALL)
