@@ -17,6 +17,7 @@ from ..resources.printable import printable
 from . import Numerics, Obstacle, Phase, Root, Stage, Value
 from ._called import PLACE, called
 from ._outputs import tensors
+from ._random import common_sources, put_back_after
 from ._signals import passed_a_handler
 
 VALUE = bool
@@ -124,7 +125,8 @@ def graphs() -> int:
 
 
 def rehearse(model: Any, output: Any, device: str) -> None:
-    """Run the backward pass behind an output of a model's, with gradients of zero that go nowhere.
+    """Run the backward pass behind an output of a model's, with gradients of zero that go nowhere, and put the random
+    numbers that it draws back.
 
     Raises BackwardFailed where it fails. It is not run where code of the program's would be called: for a model with
     backward hooks, weights with hooks, and a model that is not compiled as a whole, since hooks of activations cannot
@@ -140,7 +142,7 @@ def rehearse(model: Any, output: Any, device: str) -> None:
         return
     zeros = [torch.zeros_like(one) for one in outputs]
     try:
-        with torch.autocast(device, enabled=False):
+        with torch.autocast(device, enabled=False), put_back_after(common_sources(weights, device)):
             torch.autograd.grad(outputs, weights, zeros, retain_graph=True, allow_unused=True)
     except torch.cuda.OutOfMemoryError:
         return
@@ -178,6 +180,7 @@ def compiled_call(
             return output.to(torch.float32)
         return output
 
+    forward.__code__ = forward.__code__.replace()  # torch counts how often it compiles by code, not by function
     compiled = torch.compile(forward, options=options)
 
     def call(*inputs: Any, **named: Any) -> Any:

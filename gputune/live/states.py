@@ -17,6 +17,7 @@ from typing import Any
 
 from ..knobs._called import PLACE
 from ..knobs._outputs import tensors
+from ..knobs._random import common_sources, set_state, state_of
 from ..knobs._signals import is_for_the_program
 
 WHOLE = 2
@@ -40,7 +41,7 @@ class Before:
     def __init__(self, inputs: Sequence[Any], containers: list[Any], sources: list[Any], watched: list[Any]) -> None:
         """`containers` are their places, themselves and what is kept of them, and `watched` are tensors."""
         self.inputs, self.containers = inputs, containers
-        self.sources = [(one, _state(one)) for one in sources]
+        self.sources = [(one, state_of(one)) for one in sources]
         self._watched, self._version = watched, _versions(watched)
         self._clones: list[tuple[Any, int, Any]] = []
         self.weights: list[Any] | None = None
@@ -70,7 +71,7 @@ class Before:
                 if tensor._version != version:
                     tensor.copy_(clone)
         for source, state in self.sources:
-            _set_state(source, state)
+            set_state(source, state)
 
 
 class States:
@@ -149,10 +150,8 @@ class States:
         self._buffers = [one for one in usual if not isinstance(one, torch.nn.Parameter)]
         if any(map(is_iterator, values)):
             self._never = "it holds an iterator"
-        devices = {one.device for one in usual if one.device.type == self._device == "cuda"}
-        generators = [torch.default_generator, *(torch.cuda.default_generators[one.index] for one in devices)]
-        own = [random, *filter(None, [sys.modules.get("numpy.random")]), *filter(_draws, values)]
-        sources = list({id(one): one for one in (*self._sources, *generators, *own)}.values())
+        found = [*self._sources, *common_sources(usual, self._device), *filter(_draws, values)]
+        sources = list({id(one): one for one in found}.values())
         kept = [(place, one, _kept(one)) for place, one in containers]
         before = Before(inputs, kept + _given(inputs), sources, _tensors(inputs) + self._buffers)
         before.keep_everything(weights)
@@ -263,23 +262,8 @@ def _draws(one: Any) -> bool:
     return isinstance(one, (torch.Generator, random.Random, *((numpy.RandomState, numpy.Generator) if numpy else ())))
 
 
-def _state(source: Any) -> Any:
-    if hasattr(source, "get_state"):
-        return source.get_state()
-    return source.getstate() if hasattr(source, "getstate") else source.bit_generator.state  # NumPy's newer kind
-
-
-def _set_state(source: Any, state: Any) -> None:
-    if hasattr(source, "set_state"):
-        source.set_state(state)
-    elif hasattr(source, "setstate"):
-        source.setstate(state)
-    else:
-        source.bit_generator.state = state
-
-
 def _is_state(source: Any, state: Any) -> bool:
     import torch
 
-    now = _state(source)
+    now = state_of(source)
     return torch.equal(now, state) if isinstance(now, torch.Tensor) else pickle.dumps(now) == pickle.dumps(state)
