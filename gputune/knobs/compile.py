@@ -51,6 +51,8 @@ def obstacle(root: Root, value: Value) -> Obstacle | None:
         return Obstacle(f"the forward of {root.name} was replaced")
     if "selective checkpointing" in root.features:
         return Obstacle("it uses selective checkpointing")
+    if root.seen.draws_in_python:
+        return Obstacle("its forward draws from Python's random, of which torch.compile makes wrong numbers")
     if "double backward" in root.features:
         return Obstacle("the program differentiates gradients (create_graph), which torch.compile does not support")
     return None

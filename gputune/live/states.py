@@ -23,6 +23,7 @@ from ..knobs._signals import is_for_the_program
 WHOLE = 2
 """Before so many calls everything is copied, which shows what moves at all. Buffers are too many to be copied for each
 later call: how often they were written to, which torch counts, then tells whether they moved."""
+WRITES = "its calls change its weights"
 LARGE = 1000
 """Of a container with more elements only the length is kept: a copy would take more than 5 us."""
 CONTAINERS = frozenset((dict, OrderedDict, defaultdict, Counter, list, deque, set))
@@ -119,7 +120,17 @@ class States:
         known = {id(one) for one in self._sources}
         self._sources += [one for one, kept in before.sources if id(one) not in known and not _is_state(one, kept)]
         if before.weighs_otherwise():
-            self._never = "its calls change its weights"
+            self._never = WRITES
+
+    @property
+    def changes_weights(self) -> bool:
+        """Whether a call that everything was kept of wrote to the model's weights."""
+        return self._never == WRITES
+
+    @property
+    def draws_in_python(self) -> bool:
+        """Whether such a call drew from `random` or a random.Random."""
+        return any(one is random or isinstance(one, random.Random) for one in self._sources)
 
     def put_back(self, before: Before | None) -> str | None:
         """Put everything back as it was. If that cannot be done, nothing is put back: the reason."""
