@@ -1,5 +1,6 @@
 """Small models, as knobs get them."""
 
+import signal
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,29 @@ def unfollowed() -> Iterator[None]:
         for one in [one for one in found if one not in before[event]]:
             observer.leave(one, event)
     assert nn.Module.__call__ is call
+
+
+class LateError(RuntimeError):
+    """A program's own, for a limit of time."""
+
+
+@contextmanager
+def alarm() -> Iterator[None]:
+    """The handler of a signal raises."""
+
+    def handler(number: int, frame: Any) -> None:
+        raise LateError("time is up")
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def ring(*_: Any) -> None:
+    """Whatever this stands for, the signal comes meanwhile."""
+    signal.raise_signal(signal.SIGALRM)
 
 
 def mlp() -> Any:

@@ -56,7 +56,8 @@ def turn_on(root: Root, value: Value) -> Value:
     import torch
 
     # Reentrant checkpointing computes a part without gradients first: casts kept from there would have none.
-    root.call.cache = "reentrant checkpointing" not in root.features
+    # A cast is stale once its weight is written to within the call.
+    root.call.cache = "reentrant checkpointing" not in root.features and not root.seen.changes_weights
     root.call.dtype = torch.bfloat16
     return INSTEAD["float16"]
 

@@ -7,7 +7,6 @@ compiler and Triton, and for the CPU a C++ compiler.
 Source: PyTorch, "Introduction to torch.compile".
 """
 
-import inspect
 import re
 import sys
 import warnings
@@ -18,6 +17,8 @@ from ..resources.printable import printable
 from . import Numerics, Obstacle, Phase, Root, Stage, Value
 from ._called import PLACE, called
 from ._outputs import tensors
+from ._random import common_sources, put_back_after
+from ._signals import passed_a_handler
 
 VALUE = bool
 DEFAULT = False
@@ -29,9 +30,15 @@ STAGE: Stage = "compile"
 CANDIDATE = True
 SPARES_HOST = True
 IN_CALLS = True
-AS_WRITTEN = ("skip_nnmodule_hook_guards", "rewrite_assert_with_torch_assert")
-"""What torch does to be faster as it traces: forget the hooks that a program adds later, and raise RuntimeError for an
-assert on a tensor. Both are off while a model is compiled, here and in what the program compiles itself."""
+AS_WRITTEN = {
+    "skip_nnmodule_hook_guards": False,
+    "rewrite_assert_with_torch_assert": False,
+    "specialize_float": True,
+}
+"""torch's options while a model is compiled, here and in what the program compiles itself. By default torch forgets the
+hooks that a program adds later, raises RuntimeError for an assert on a tensor, and computes with wrong numbers where a
+forward changes a float. With the last option it compiles again for each value of a float, and after 8 runs uncompiled.
+"""
 FAULTS = r"dtype|scalar ?type|stride|contiguous|layout|compil|inductor|triton|cuda graph"
 
 
@@ -44,6 +51,8 @@ def obstacle(root: Root, value: Value) -> Obstacle | None:
         return Obstacle(f"the forward of {root.name} was replaced")
     if "selective checkpointing" in root.features:
         return Obstacle("it uses selective checkpointing")
+    if root.seen.draws_in_python:
+        return Obstacle("its forward draws from Python's random, of which torch.compile makes wrong numbers")
     if "double backward" in root.features:
         return Obstacle("the program differentiates gradients (create_graph), which torch.compile does not support")
     return None
@@ -91,7 +100,7 @@ def _trace_as_written(call: int, on: bool) -> None:
     if on and not _traced:
         _before.update({name: getattr(config, name) for name in AS_WRITTEN if hasattr(config, name)})
         for name in _before:
-            setattr(config, name, False)
+            setattr(config, name, AS_WRITTEN[name])
     _traced.add(call) if on else _traced.discard(call)
     if not _traced:
         for name in tuple(_before):
@@ -124,7 +133,8 @@ def graphs() -> int:
 
 
 def rehearse(model: Any, output: Any, device: str) -> None:
-    """Run the backward pass behind an output of a model's, with gradients of zero that go nowhere.
+    """Run the backward pass behind an output of a model's, with gradients of zero that go nowhere, and put the random
+    numbers that it draws back.
 
     Raises BackwardFailed where it fails. It is not run where code of the program's would be called: for a model with
     backward hooks, weights with hooks, and a model that is not compiled as a whole, since hooks of activations cannot
@@ -140,7 +150,7 @@ def rehearse(model: Any, output: Any, device: str) -> None:
         return
     zeros = [torch.zeros_like(one) for one in outputs]
     try:
-        with torch.autocast(device, enabled=False):
+        with torch.autocast(device, enabled=False), put_back_after(common_sources(weights, device)):
             torch.autograd.grad(outputs, weights, zeros, retain_graph=True, allow_unused=True)
     except torch.cuda.OutOfMemoryError:
         return
@@ -178,6 +188,7 @@ def compiled_call(
             return output.to(torch.float32)
         return output
 
+    forward.__code__ = forward.__code__.replace()  # torch counts how often it compiles by code, not by function
     compiled = torch.compile(forward, options=options)
 
     def call(*inputs: Any, **named: Any) -> Any:
@@ -214,7 +225,7 @@ def raised_by_a_handler(error: Exception, handled: BaseException | None) -> Base
     being handled before the call.
     """
     for one in _behind(error, handled):
-        if _passed_a_handler(one) and not (isinstance(one, Exception) and is_the_compilers(one)):
+        if passed_a_handler(one) and not (isinstance(one, Exception) and is_the_compilers(one)):
             if hasattr(one, "innermost_user_frame_summary"):  # torch has appended to it
                 text = ADDED.sub("", str(one.args[0]))
                 one.args = (text, *one.args[1:]) if text or one.args[1:] else ()
@@ -232,21 +243,6 @@ def _behind(error: BaseException, handled: BaseException | None) -> Iterator[Bas
         seen.add(id(one))
         yield one
         waiting += [one.__context__, one.__cause__, getattr(one, "inner_exception", None)]
-
-
-def _passed_a_handler(error: BaseException) -> bool:
-    """Whether it passed a function that was given the frame that it interrupted."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        code, inner = trace.tb_next.tb_frame.f_code, trace.tb_next.tb_frame.f_locals
-        has_rest = bool(code.co_flags & inspect.CO_VARARGS)
-        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + has_rest]
-        given = [inner.get(name) for name in names]
-        frames = [one for value in given for one in (value if isinstance(value, tuple) else (value,))]
-        if any(one is trace.tb_frame for one in frames):
-            return True
-        trace = trace.tb_next
-    return False
 
 
 def compile_in_place(model: Any, failed: Callable[[str], None]) -> None:

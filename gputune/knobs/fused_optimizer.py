@@ -38,6 +38,8 @@ OPTIONS = ("fused", "foreach", "capturable", "differentiable")
 GAPS = "a weight of its is a view with gaps into a larger tensor"
 _ours: "weakref.WeakKeyDictionary[Any, Callable[[str, str], None]]" = weakref.WeakKeyDictionary()
 """The optimizers that were fused here, and what is called where one fails later."""
+_looks: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
+"""The keys of the hooks that look at gradients before a step of theirs."""
 _at_rest: "weakref.WeakSet[Any]" = weakref.WeakSet()
 """The optimizers fused here that step in torch's own form for the time being."""
 
@@ -64,6 +66,7 @@ def turn_on(root: Root, value: Value) -> Value:
             _hook_up(optimizer, root.failed)
             _fuse(optimizer)
             root.patch("optimizer_saved", _saved, _copied)
+            root.patch("optimizer_stepping", _look_last)
     return True
 
 
@@ -135,7 +138,16 @@ def _hook_up(optimizer: Any, failed: Callable[[str, str], None]) -> None:
     _ours[optimizer] = failed
     optimizer.register_load_state_dict_post_hook(_fuse)
     optimizer.register_state_dict_post_hook(_unfused)
-    optimizer.register_step_pre_hook(_guarded(failed))
+    _looks[optimizer] = optimizer.register_step_pre_hook(_guarded(failed)).id
+
+
+def _look_last(optimizer: Any) -> None:
+    """Have the look come after hooks that the program registered later, which may exchange gradients. torch goes
+    through an optimizer's own hooks after those of all optimizers, of which this is one.
+    """
+    hooks = optimizer._optimizer_step_pre_hooks
+    if (look := _looks.get(optimizer)) in hooks:
+        hooks.move_to_end(look)
 
 
 def _guarded(failed: Callable[[str, str], None]) -> Callable[..., Any]:

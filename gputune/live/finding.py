@@ -5,13 +5,14 @@ Models are the outermost modules that the program calls while gradients are on, 
 
 import weakref
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..knobs._outputs import asks_for_last, changed, opaque, tensors
+from ..knobs._signals import is_for_the_program
 from . import observer
 from .patches import Feature
+from .states import Before, States
 
 PATIENCE = 3
 """So many iterations are watched for a model. A step that calls its parent class's counts as two."""
@@ -38,6 +39,10 @@ class Seen:
     """Whether torch's inference mode was on around the call."""
     opaque: str | None = None
     """The class of something in an output that may hold tensors and cannot be looked into."""
+    draws_in_python: bool = False
+    """Whether its forward drew from Python's random numbers."""
+    changes_weights: bool = False
+    """Whether its forward wrote to its weights."""
     uncopied: str | None = None
     """The class of an output that cannot be copied."""
 
@@ -50,6 +55,8 @@ class ModelFinder(observer.Follower):
         self.seen: dict[int, Seen] = {}
         self.features: set[Feature] = set()
         self.is_active, self._patience = False, PATIENCE
+        self._before: tuple[States, Before | None] | None = None
+        """What the call that runs may change, if it is a model's first."""
         self._hooks: list[Any] = []
         """Handles of the hooks on the models' outputs, which notice that a program differentiates twice."""
 
@@ -60,6 +67,7 @@ class ModelFinder(observer.Follower):
     def stop(self) -> None:
         self.is_active = False
         observer.leave(self)
+        self._before = None
         while self._hooks:
             self._hooks.pop().remove()
 
@@ -75,9 +83,16 @@ class ModelFinder(observer.Follower):
         if device in (self.device, None):
             self.features.add(feature)
 
+    def model_calling(self, model: Any) -> None:
+        states = States(weakref.ref(model), self.device)
+        self._before = None if id(model) in self.seen else (states, states.before_call(()))
+
     def model_called(self, model: Any, inputs: Any, output: Any) -> None:
-        with suppress(Exception):  # so that the next model is looked at
+        try:
             self._look_at(model, inputs, output)
+        except Exception as error:
+            if is_for_the_program(error):
+                raise  # else the next model is looked at
 
     def _look_at(self, model: Any, inputs: Any, output: Any) -> None:
         import torch
@@ -104,6 +119,10 @@ class ModelFinder(observer.Follower):
         seen.half |= any(one.dtype in halves for one in found)
         if torch.is_autocast_enabled(self.device):
             seen.autocast = torch.get_autocast_dtype(self.device)
+        if self._before is not None:
+            states, before = self._before
+            states.after_call(before)
+            seen.draws_in_python, seen.changes_weights = states.draws_in_python, states.changes_weights
 
     def _in_backward(self, _: Any) -> None:
         """With `create_graph`, and only then, gradients are on during backward."""
@@ -116,7 +135,9 @@ class ModelFinder(observer.Follower):
 def _uncopied(output: Any) -> str | None:
     try:
         changed(output, lambda tensor: tensor.detach())
-    except Exception:
+    except Exception as error:
+        if is_for_the_program(error):
+            raise
         return type(output).__name__
     return None
 

@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from .. import knobs
+from ..knobs._signals import is_for_the_program
 from ..knobs.dataloader_workers import WORKERS
 from . import likeness, observer
 from .advice import Advice, TunedProgram, Values, entry
@@ -82,7 +83,7 @@ class Injection(observer.Follower):
             return
         try:
             self._follow(optimizer)
-        except Exception as error:
+        except BaseException as error:
             self._give_up(error)
 
     def _follow(self, optimizer: Any) -> None:
@@ -109,17 +110,19 @@ class Injection(observer.Follower):
             elif self._inference_finder.has_looked():
                 self._stop_inference()
                 self._turn_on(self._inference_finder)
-        except Exception as error:
+        except BaseException as error:
             self._give_up(error)
 
     def _stop_inference(self) -> None:
         observer.leave(self._iterations)
         self._inference_finder.stop()
 
-    def _give_up(self, error: Exception) -> None:
+    def _give_up(self, error: BaseException) -> None:
         self._awaited = None
         self._finder.stop()
         self._stop_inference()
+        if is_for_the_program(error):
+            raise error
         self._say(f"nothing was put into the program: {type(error).__name__}: {error}")
 
     def module_registered(self, outer: Any, name: str, module: Any) -> None:
@@ -129,6 +132,8 @@ class Injection(observer.Follower):
         try:
             self._convert(outer, module)
         except Exception as error:
+            if is_for_the_program(error):
+                raise
             self._say(f"channels_last was not put in: {type(error).__name__}: {error}")
 
     def _convert(self, wrap: Any, model: Any) -> None:
@@ -143,11 +148,15 @@ class Injection(observer.Follower):
         installer, setting = Installer([root], guarded=True), {"channels_last": True}
         rows = installer.obstacles(setting)
         if not rows:
-            channels_last.convert(model)
+            try:
+                channels_last.convert(model)
+                # The wrap's own call is guarded from its first time on.
+                root.model, root.converted = wrap, True
+                rows = installer.switch(setting)
+            except BaseException:
+                channels_last.turn_off(root)
+                raise
             self._converted.add(wrap)
-            # The wrap's own call is guarded from its first time on.
-            root.model, root.converted = wrap, True
-            rows = installer.switch(setting)
         for row in rows.values():
             if row.status == "failed":
                 self._say(f"channels_last was not put in: {row.why}")

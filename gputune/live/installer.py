@@ -1,10 +1,11 @@
 """Turns settings on and off in a program's models and in torch's flags, once or back and forth."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .. import knobs
 from ..knobs import Value, in_order
+from ..knobs._signals import is_for_the_program
 from .advice import Values
 from .applied import Applied, Reason, Why
 from .call import Suspect
@@ -47,17 +48,16 @@ class Installer:
         return {name: row for name, row in rows.items() if row is not None}
 
     def switch(self, values: Values) -> dict[str, Applied]:
-        """Have exactly these settings in force. Returns a row for each setting that was to be turned on."""
-        other_precision = self.current.get("amp_dtype") != values.get("amp_dtype")
+        """Have exactly these settings in force. Returns a row for each setting that was to be turned on. If it raises,
+        none is in force.
+        """
         with usual_mode():
-            for name in reversed(in_order(self.current.keys() - values.keys())):
-                self._turn_off(name)
-            kept = {name: value for name, value in self.current.items() if name in values and values[name] == value}
-            if other_precision:  # in which the compiled call is another one
-                kept.pop("compile", None)
-            rows = {name: self._turn_on(name, values[name]) for name in in_order(values.keys() - kept.keys())}
-        self.current = kept | {name: values[name] for name, row in rows.items() if row.status == "applied"}
-        return rows
+            try:
+                return self._switch(values)
+            except BaseException:
+                self._turn_off_all(self.current)
+                self.current = {}
+                raise
 
     def watch(self, raised: Callable[[Exception], None]) -> None:
         """Have `raised` called with what a model's call raises because of what is in force, as far as that shows in the
@@ -78,6 +78,19 @@ class Installer:
         for root in self.roots:
             root.call.raised = with_settings
             root.claim()
+
+    def _switch(self, values: Values) -> dict[str, Applied]:
+        other_precision = self.current.get("amp_dtype") != values.get("amp_dtype")
+        self._turn_off_all(self.current.keys() - values.keys())
+        kept = {name: value for name, value in self.current.items() if name in values and values[name] == value}
+        if other_precision:  # in which the compiled call is another one
+            kept.pop("compile", None)
+        rows = {}
+        for name in in_order(values.keys() - kept.keys()):
+            self.current[name] = values[name]  # so that it is turned off if turning it on is interrupted
+            rows[name] = self._turn_on(name, values[name])
+        self.current = kept | {name: values[name] for name, row in rows.items() if row.status == "applied"}
+        return rows
 
     def _obstacle(self, name: str, value: Value) -> Applied | None:
         knob = knobs.load(name)
@@ -120,8 +133,12 @@ class Installer:
             reasons += ("bfloat16 instead of float16, which needs a loss scaler",)
         return Applied(setting=name, after=put, status="applied", source="profile", reasons=reasons)
 
+    def _turn_off_all(self, names: Iterable[str]) -> None:
+        for name in reversed(in_order(names)):
+            self._turn_off(name)
+
     def _turn_off(self, name: str) -> None:
-        if knobs.load(name).PHASE != "code":
+        if name in self._before:
             self._set_flag(name, self._before[name])
         for root in self._able.get(name, ()):
             if root.model is None:  # the program has deleted it
@@ -151,7 +168,7 @@ class Installer:
         )
 
     def _failed(self, name: str, error: Exception) -> Applied:
-        if not self._guarded:
+        if not self._guarded or is_for_the_program(error):
             raise error
         return failed(name, error_text(error))
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from ..knobs._signals import is_for_the_program
 from . import patches
 
 Place = tuple[int, int]
@@ -29,6 +30,9 @@ class Follower:
     def module_registered(self, outer: Any, name: str, module: Any) -> None:
         """A module is about to belong to another one."""
 
+    def model_calling(self, model: Any) -> None:
+        """A call that `model_called` is to hear of begins."""
+
     def model_called(self, model: Any, inputs: Any, output: Any) -> None:
         """The program's own call of a module, from outside any other one, returned. `inputs` are the positional and the
         named ones. An exception that is raised here never reaches the program, and is the last call heard of.
@@ -47,7 +51,7 @@ class Follower:
         """A step ended."""
 
 
-EVENTS = tuple(name for name, one in vars(Follower).items() if callable(one))
+EVENTS = tuple(name for name, one in vars(Follower).items() if callable(one) and hasattr(patches, name))
 """Each is made by the patch of its name."""
 followers: dict[str, list[Follower]] = {event: [] for event in EVENTS}
 """By event, in the order in which they hear of it."""
@@ -85,7 +89,7 @@ def _tell(event: str, *given: Any) -> None:
         getattr(one, event)(*given)
 
 
-def _call_begun() -> Callable[..., None] | None:
+def _call_begun(model: Any) -> Callable[..., None] | None:
     import torch
 
     place, gradients = here(), torch.is_grad_enabled()
@@ -93,12 +97,19 @@ def _call_begun() -> Callable[..., None] | None:
     concerned = [one for one in near if one.gradients == gradients]
     for one in concerned:
         one.home = place
+        _tell_one(one, one.model_calling, model)
 
-    def ended(model: Any, inputs: Any, output: Any) -> None:
+    def ended(*found: Any) -> None:
         for one in concerned:
-            try:
-                one.model_called(model, inputs, output)
-            except Exception:
-                leave(one, "model_called")
+            _tell_one(one, one.model_called, *found)
 
     return ended if near else None
+
+
+def _tell_one(one: Follower, tell: Callable[..., None], *found: Any) -> None:
+    try:
+        tell(*found)
+    except Exception as error:
+        leave(one, "model_called")
+        if is_for_the_program(error):
+            raise

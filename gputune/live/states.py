@@ -17,11 +17,13 @@ from typing import Any
 
 from ..knobs._called import PLACE
 from ..knobs._outputs import tensors
-from .faults import is_the_programs
+from ..knobs._random import common_sources, set_state, state_of
+from ..knobs._signals import is_for_the_program
 
 WHOLE = 2
 """Before so many calls everything is copied, which shows what moves at all. Buffers are too many to be copied for each
 later call: how often they were written to, which torch counts, then tells whether they moved."""
+WRITES = "its calls change its weights"
 LARGE = 1000
 """Of a container with more elements only the length is kept: a copy would take more than 5 us."""
 CONTAINERS = frozenset((dict, OrderedDict, defaultdict, Counter, list, deque, set))
@@ -40,7 +42,7 @@ class Before:
     def __init__(self, inputs: Sequence[Any], containers: list[Any], sources: list[Any], watched: list[Any]) -> None:
         """`containers` are their places, themselves and what is kept of them, and `watched` are tensors."""
         self.inputs, self.containers = inputs, containers
-        self.sources = [(one, _state(one)) for one in sources]
+        self.sources = [(one, state_of(one)) for one in sources]
         self._watched, self._version = watched, _versions(watched)
         self._clones: list[tuple[Any, int, Any]] = []
         self.weights: list[Any] | None = None
@@ -70,7 +72,7 @@ class Before:
                 if tensor._version != version:
                     tensor.copy_(clone)
         for source, state in self.sources:
-            _set_state(source, state)
+            set_state(source, state)
 
 
 class States:
@@ -103,7 +105,7 @@ class States:
             containers = [(place, one, _kept(one)) for place, one in self._found(self._moving)]
             return Before(inputs, containers + _given(inputs), self._sources, _tensors(inputs) + self._buffers)
         except Exception as error:
-            if is_the_programs(error):  # as a signal handler may raise it anywhere
+            if is_for_the_program(error):
                 raise
             return None
 
@@ -118,7 +120,17 @@ class States:
         known = {id(one) for one in self._sources}
         self._sources += [one for one, kept in before.sources if id(one) not in known and not _is_state(one, kept)]
         if before.weighs_otherwise():
-            self._never = "its calls change its weights"
+            self._never = WRITES
+
+    @property
+    def changes_weights(self) -> bool:
+        """Whether a call that everything was kept of wrote to the model's weights."""
+        return self._never == WRITES
+
+    @property
+    def draws_in_python(self) -> bool:
+        """Whether such a call drew from `random` or a random.Random."""
+        return any(one is random or isinstance(one, random.Random) for one in self._sources)
 
     def put_back(self, before: Before | None) -> str | None:
         """Put everything back as it was. If that cannot be done, nothing is put back: the reason."""
@@ -149,10 +161,8 @@ class States:
         self._buffers = [one for one in usual if not isinstance(one, torch.nn.Parameter)]
         if any(map(is_iterator, values)):
             self._never = "it holds an iterator"
-        devices = {one.device for one in usual if one.device.type == self._device == "cuda"}
-        generators = [torch.default_generator, *(torch.cuda.default_generators[one.index] for one in devices)]
-        own = [random, *filter(None, [sys.modules.get("numpy.random")]), *filter(_draws, values)]
-        sources = list({id(one): one for one in (*self._sources, *generators, *own)}.values())
+        found = [*self._sources, *common_sources(usual, self._device), *filter(_draws, values)]
+        sources = list({id(one): one for one in found}.values())
         kept = [(place, one, _kept(one)) for place, one in containers]
         before = Before(inputs, kept + _given(inputs), sources, _tensors(inputs) + self._buffers)
         before.keep_everything(weights)
@@ -263,23 +273,8 @@ def _draws(one: Any) -> bool:
     return isinstance(one, (torch.Generator, random.Random, *((numpy.RandomState, numpy.Generator) if numpy else ())))
 
 
-def _state(source: Any) -> Any:
-    if hasattr(source, "get_state"):
-        return source.get_state()
-    return source.getstate() if hasattr(source, "getstate") else source.bit_generator.state  # NumPy's newer kind
-
-
-def _set_state(source: Any, state: Any) -> None:
-    if hasattr(source, "set_state"):
-        source.set_state(state)
-    elif hasattr(source, "setstate"):
-        source.setstate(state)
-    else:
-        source.bit_generator.state = state
-
-
 def _is_state(source: Any, state: Any) -> bool:
     import torch
 
-    now = _state(source)
+    now = state_of(source)
     return torch.equal(now, state) if isinstance(now, torch.Tensor) else pickle.dumps(now) == pickle.dumps(state)

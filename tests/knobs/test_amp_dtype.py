@@ -1,8 +1,11 @@
 """Mixed precision, put into a model and taken out."""
 
+from typing import Any
+
 import pytest
 import torch
 from hands_on import mlp, rooted
+from torch import nn
 
 from gputune.knobs import amp_dtype
 
@@ -26,6 +29,31 @@ def test_reentrant_checkpointing_keeps_no_casts() -> None:
     assert amp_dtype.obstacle(root, "bfloat16") is None
     amp_dtype.turn_on(root, "bfloat16")
     assert root.call.cache is False
+
+
+class Adapts(nn.Module):
+    """Its weight is another one for a part of the call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: Any) -> Any:
+        first = self.layer(x)
+        with torch.no_grad():
+            self.layer.weight.mul_(0.5)
+        second = self.layer(x)
+        with torch.no_grad():
+            self.layer.weight.mul_(2)
+        return second - first.detach()
+
+
+def test_a_weight_that_is_written_to_within_a_call_is_used_as_written() -> None:
+    model, x = Adapts(), torch.ones(2, 4)
+    expected = model(x)
+    amp_dtype.turn_on(rooted(model, changes_weights=True), "bfloat16")
+    assert torch.allclose(model(x), expected, atol=0.05)
+    assert model(x).abs().max() > 0.1
 
 
 def test_a_gpu_without_bfloat16_would_need_a_loss_scaler(monkeypatch: pytest.MonkeyPatch) -> None:

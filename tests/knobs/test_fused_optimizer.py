@@ -255,6 +255,22 @@ def test_a_gradient_of_another_layout_than_its_weight_is_stepped_as_without_it(k
     assert len(told) == shared
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_so_is_that_which_a_later_hook_of_the_programs_gives(kind: Any) -> None:
+    torch.manual_seed(0)
+    model = mlp()
+    plain = copy.deepcopy(model)
+
+    def transpose(optimizer: Any, *_: Any) -> None:
+        for one in optimizer.param_groups[0]["params"]:
+            one.grad = one.grad.t().contiguous().t()
+
+    optimizer, other = stepped(model, kind), stepped(plain, kind)
+    fused(model, optimizer)
+    optimizer.register_step_pre_hook(transpose)
+    assert close(train(model, optimizer), train(plain, other))
+
+
 def sliced(layer: Any) -> Any:
     """A larger tensor, of which a layer's weight is a part now."""
     full = torch.arange(float(layer.weight.numel() * 2)).view(len(layer.weight), -1).cos()

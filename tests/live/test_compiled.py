@@ -2,10 +2,12 @@
 
 import copy
 import pickle
+import random
 import signal
 from collections.abc import Iterator
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from torch import nn
@@ -27,6 +29,10 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def network() -> nn.Module:
     return nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+
+
+def states() -> str:
+    return str((torch.get_rng_state().tolist(), random.getstate(), numpy.random.get_state()))
 
 
 def test_the_class_the_parameters_names_and_the_results_stay(compiled: list[Any]) -> None:
@@ -98,6 +104,7 @@ class CompiledFunction(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         assert not ctx.fails, "expected stride 16==1"
+        torch.rand(1), random.random(), numpy.random.rand()
         return None, grads[0].T @ ctx.x, grads[0].sum(0), None
 
 
@@ -118,12 +125,12 @@ def test_a_backward_pass_that_fails_is_told() -> None:
 
 
 def test_gradients_stay_as_they_are_and_the_program_can_still_run_it() -> None:
-    model, random = Net(), torch.get_rng_state()
+    model = Net()
     model.layer.bias.grad = torch.full((4,), 3.0)
-    output = model(torch.ones(2, 4))
+    output, before = model(torch.ones(2, 4)), states()
     rehearse(model, output, "cpu")
     assert (model.layer.weight.grad, model.layer.bias.grad.tolist()) == (None, [3.0] * 4)
-    assert torch.equal(torch.get_rng_state(), random)
+    assert states() == before
     output["logits"].sum().backward()
     assert model.layer.bias.grad.tolist() == [5.0] * 4
 
@@ -162,6 +169,20 @@ def test_a_model_that_is_compiled_as_a_whole_is_rehearsed(monkeypatch: pytest.Mo
     whole = nn.Sequential(model, nn.Flatten(0)) if views else model
     compiled_call(whole, rehearse_on="cpu")(torch.ones(2, 4))
     assert passes.count(True) == 1
+
+
+@pytest.mark.slow
+def test_however_many_models_are_compiled_none_runs_uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs, real = list[Any](), torch.compile
+
+    def backend(graph: Any, _: Any) -> Any:
+        graphs.append(graph)
+        return graph.forward
+
+    monkeypatch.setattr(torch, "compile", lambda function, **_: real(function, backend=backend))
+    for _ in range(12):
+        compiled_call(network())(torch.ones(2, 4))
+    assert len(graphs) == 12
 
 
 @pytest.mark.parametrize("output", [None, {}, torch.ones(3), [torch.ones(3)]])

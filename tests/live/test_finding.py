@@ -1,5 +1,6 @@
 """The models that a program is seen to call in one step, what their calls show, and the features that it uses."""
 
+import random
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -176,6 +177,30 @@ class TestShown:
         with torch.autocast("cpu", dtype=torch.bfloat16):
             model(X)
         assert only(finder).autocast is torch.bfloat16
+
+    @pytest.mark.parametrize("source", [random, random.Random(0)])
+    def test_a_forward_that_draws_from_pythons_random(self, finder: ModelFinder, source: Any) -> None:
+        model = Calls(lambda x: x * source.random())
+        model.source = source
+        model(X)
+        assert only(finder).draws_in_python
+
+    def test_a_forward_that_writes_to_a_weight(self, finder: ModelFinder) -> None:
+        def write(x: Any) -> Any:
+            with torch.no_grad():
+                model.layer.weight.mul_(0.5)
+                model.layer.weight.mul_(2)
+            return x
+
+        model = Calls(write)
+        model(X)
+        assert only(finder).changes_weights
+
+    def test_a_forward_that_does_neither(self, finder: ModelFinder) -> None:
+        model = Calls(nn.Sequential(nn.BatchNorm1d(4), nn.Dropout(0.5)))
+        model(X)
+        assert not only(finder).draws_in_python
+        assert not only(finder).changes_weights
 
 
 LAYER = nn.Linear(4, 4)

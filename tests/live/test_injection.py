@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from hands_on import convnet, mlp, unfollowed
+from hands_on import LateError, alarm, convnet, mlp, ring, unfollowed
 from torch import nn
 
 from gputune.knobs._called import PLACE
@@ -290,6 +290,18 @@ class TestTrainsNothing:
         assert self.answered(model, times=SILENT + PATIENCE + 3).equal(X)
         assert session.became("amp_dtype")[0] == "failed"
 
+    def test_what_a_signal_handler_raises_meanwhile_reaches_the_program(
+        self, start: Start, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("gputune.live.injection.found_roots", ring)
+        model = mlp()
+        session = start({}, programs=(answering(model, amp_dtype="bfloat16"),))
+        with alarm(), pytest.raises(LateError):
+            self.answered(model)
+        self.answered(model)
+        assert not is_mixed(model)
+        assert session.said == []
+
     def test_what_was_tuned_for_training_is_not_for_it_nor_what_is_for_its_kind(self, start: Start) -> None:
         model = mlp()
         training = program(model, amp_dtype="bfloat16")
@@ -365,6 +377,20 @@ class TestLeft:
         assert session.said == [
             "nothing was put into the program: TypeError: 'NoneType' object does not support item assignment"
         ]
+
+    @pytest.mark.parametrize("place", ["injection.found_roots", "finding.opaque", "finding.changed"])
+    def test_what_a_signal_handler_raises_meanwhile_reaches_the_program(
+        self, start: Start, monkeypatch: pytest.MonkeyPatch, place: str
+    ) -> None:
+        monkeypatch.setattr(f"gputune.live.{place}", ring)
+        session, model = start(), mlp()
+        optimizer = trained(model, steps=1)
+        with alarm(), pytest.raises(LateError):
+            step(optimizer, model)
+        monkeypatch.undo()
+        step(optimizer, model)
+        assert is_mixed(model) == (place != "injection.found_roots")
+        assert not any("Error" in line for line in session.said)
 
     def test_a_setting_whose_call_fails_is_taken_out_again_and_told(self, start: Start) -> None:
         class Puts(nn.Module):

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import torch
-from hands_on import convnet, mlp, rooted
+from hands_on import LateError, alarm, convnet, mlp, ring, rooted
 
-from gputune.knobs import load
+from gputune.knobs import fused_optimizer, load
 from gputune.live.installer import Installer
 from gputune.live.root import Root
 
@@ -181,3 +181,26 @@ def test_a_model_that_is_measured_is_kept() -> None:
     assert not is_freed
     assert {row.status for row in installer.switch({"channels_last": True}).values()} <= {"applied"}
     assert installer.roots[0].model[0].weight.is_contiguous(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+def test_what_a_signal_handler_raises_reaches_the_program_and_nothing_stays_on(
+    training: Training, monkeypatch: pytest.MonkeyPatch, guarded: bool
+) -> None:
+    before, plain = training.state(), torch.get_float32_matmul_precision()
+    installer = Installer([training.root], guarded=guarded)
+    assert installer.obstacles(ALL) == {}
+    monkeypatch.setattr(fused_optimizer, "_fuse", ring)
+    with alarm(), pytest.raises(LateError):
+        installer.switch({**ALL, "matmul_precision": "high"})
+    assert (training.state(), installer.current) == (before, {})
+    assert torch.get_float32_matmul_precision() == plain
+    monkeypatch.undo()
+    installer.switch(ALL)
+    assert training.state() == (torch.bfloat16, True, False, {"cpu"})
+
+
+def test_so_it_does_where_it_was_looked_for_an_obstacle(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused_optimizer, "obstacle", ring)
+    with alarm(), pytest.raises(LateError):
+        Installer([training.root], guarded=True).obstacles(ALL)

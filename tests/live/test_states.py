@@ -10,6 +10,7 @@ from typing import Any
 import numpy
 import pytest
 import torch
+from hands_on import LateError, alarm, ring
 from torch import nn
 
 from gputune.live.states import LARGE, WHOLE, States
@@ -199,14 +200,15 @@ def test_weights_that_an_optimizer_steps_and_modes_that_come_back_do_not_count_a
     assert states.put_back(states.before_call((X,))) is None
 
 
-def test_what_the_program_raises_meanwhile_is_not_swallowed() -> None:
+def test_what_a_signal_handler_raises_meanwhile_is_not_swallowed() -> None:
     class Odd(Net):
         def buffers(self, recurse: bool = True) -> Any:
-            raise TimeoutError("as a signal handler may")
+            ring()
+            return super().buffers(recurse)
 
     model = Odd()
     states = states_of(model)
-    with pytest.raises(TimeoutError):
+    with alarm(), pytest.raises(LateError):
         states.before_call((X,))
 
 
