@@ -30,15 +30,10 @@ STAGE: Stage = "compile"
 CANDIDATE = True
 SPARES_HOST = True
 IN_CALLS = True
-AS_WRITTEN = {
-    "skip_nnmodule_hook_guards": False,
-    "rewrite_assert_with_torch_assert": False,
-    "specialize_float": True,
-}
-"""torch's options while a model is compiled, here and in what the program compiles itself. By default torch forgets the
-hooks that a program adds later, raises RuntimeError for an assert on a tensor, and computes with wrong numbers where a
-forward changes a float. With the last option it compiles again for each value of a float, and after 8 runs uncompiled.
-"""
+AS_WRITTEN = ("skip_nnmodule_hook_guards", "rewrite_assert_with_torch_assert")
+"""What torch does to be faster as it traces: forget the hooks that a program adds later, and raise RuntimeError for an
+assert on a tensor. Both are off while a model is compiled, here and in what the program compiles itself."""
+CHANGES = "draws from Python's random, or changes a float or a deque"
 FAULTS = r"dtype|scalar ?type|stride|contiguous|layout|compil|inductor|triton|cuda graph"
 
 
@@ -51,8 +46,8 @@ def obstacle(root: Root, value: Value) -> Obstacle | None:
         return Obstacle(f"the forward of {root.name} was replaced")
     if "selective checkpointing" in root.features:
         return Obstacle("it uses selective checkpointing")
-    if root.seen.draws_in_python:
-        return Obstacle("its forward draws from Python's random, of which torch.compile makes wrong numbers")
+    if root.seen.changes_numbers:
+        return Obstacle(f"its forward {CHANGES}, of which torch.compile makes wrong numbers")
     if "double backward" in root.features:
         return Obstacle("the program differentiates gradients (create_graph), which torch.compile does not support")
     return None
@@ -100,7 +95,7 @@ def _trace_as_written(call: int, on: bool) -> None:
     if on and not _traced:
         _before.update({name: getattr(config, name) for name in AS_WRITTEN if hasattr(config, name)})
         for name in _before:
-            setattr(config, name, AS_WRITTEN[name])
+            setattr(config, name, False)
     _traced.add(call) if on else _traced.discard(call)
     if not _traced:
         for name in tuple(_before):

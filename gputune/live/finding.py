@@ -39,8 +39,8 @@ class Seen:
     """Whether torch's inference mode was on around the call."""
     opaque: str | None = None
     """The class of something in an output that may hold tensors and cannot be looked into."""
-    draws_in_python: bool = False
-    """Whether its forward drew from Python's random numbers."""
+    changes_numbers: bool = False
+    """Whether its forward drew from Python's random numbers, or changed a float or a deque that it holds."""
     changes_weights: bool = False
     """Whether its forward wrote to its weights."""
     uncopied: str | None = None
@@ -122,7 +122,7 @@ class ModelFinder(observer.Follower):
         if self._before is not None:
             states, before = self._before
             states.after_call(before)
-            seen.draws_in_python, seen.changes_weights = states.draws_in_python, states.changes_weights
+            seen.changes_numbers, seen.changes_weights = states.changes_numbers, states.changes_weights
 
     def _in_backward(self, _: Any) -> None:
         """With `create_graph`, and only then, gradients are on during backward."""

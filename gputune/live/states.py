@@ -89,6 +89,10 @@ class States:
         self._sources: list[Any] = []
         """The sources of random numbers that moved in calls."""
         self._buffers: list[Any] = []
+        self.changes_numbers = False
+        """Whether a call that everything was kept of changed a float or a deque, or drew from `random` or a
+        random.Random.
+        """
         self._never: str | None = None
         """Why no call can be made again."""
 
@@ -119,18 +123,15 @@ class States:
         self._usual = {place: _digest(one) for place, one, _ in own if place not in self._moving}
         known = {id(one) for one in self._sources}
         self._sources += [one for one, kept in before.sources if id(one) not in known and not _is_state(one, kept)]
+        self.changes_numbers |= any(one is random or isinstance(one, random.Random) for one in self._sources)
+        self.changes_numbers |= any(_has_new_numbers(one, kept) for place, one, kept in own if place in moved)
         if before.weighs_otherwise():
             self._never = WRITES
 
     @property
     def changes_weights(self) -> bool:
-        """Whether a call that everything was kept of wrote to the model's weights."""
+        """Whether such a call wrote to the model's weights."""
         return self._never == WRITES
-
-    @property
-    def draws_in_python(self) -> bool:
-        """Whether such a call drew from `random` or a random.Random."""
-        return any(one is random or isinstance(one, random.Random) for one in self._sources)
 
     def put_back(self, before: Before | None) -> str | None:
         """Put everything back as it was. If that cannot be done, nothing is put back: the reason."""
@@ -246,6 +247,12 @@ def _is_as(one: Any, kept: Any) -> bool:
     if isinstance(one, dict):
         return all(one.get(key, kept) is value for key, value in kept.items())
     return one == kept if isinstance(one, set) else all(new is old for new, old in zip(one, kept, strict=True))
+
+
+def _has_new_numbers(one: Any, kept: Any) -> bool:
+    """Whether a container that has moved is a deque, or holds a float that it did not hold."""
+    known = set(map(id, _elements(kept))) if not isinstance(kept, int) else set()
+    return isinstance(one, deque) or any(type(value) is float and id(value) not in known for value in _elements(one))
 
 
 def _digest(one: Any) -> int:

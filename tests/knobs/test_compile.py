@@ -131,7 +131,7 @@ class TestTracedAsWritten:
         before = {name: getattr(config, name) for name in knob.AS_WRITTEN}
         roots = [turn_on(mlp()), turn_on(mlp())]
         for root in roots:
-            assert {name: getattr(config, name) for name in knob.AS_WRITTEN} == knob.AS_WRITTEN
+            assert not any(getattr(config, name) for name in knob.AS_WRITTEN)
             knob.turn_off(root)
         assert {name: getattr(config, name) for name in knob.AS_WRITTEN} == before
 
@@ -148,31 +148,3 @@ def test_dropout_draws_the_random_numbers_that_it_draws_uncompiled(monkeypatch: 
     assert root
     knob.turn_off(root)
     assert drawn[0] == drawn[1]
-
-
-class Cools(nn.Module):
-    """A float of its changes with each call."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer, self.heat = nn.Linear(4, 4), 1.0
-
-    def forward(self, x: Any) -> Any:
-        self.heat *= 0.9
-        return self.layer(x) / self.heat
-
-
-@pytest.mark.slow
-def test_a_float_that_the_forward_changes_has_the_values_that_it_has_uncompiled(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(torch, "compile", COMPILE)
-    model, plain = Cools(), Cools()
-    model.load_state_dict(plain.state_dict())
-    root = turn_on(model)
-    for _ in range(5):
-        outputs = [model(X), plain(X)]
-        torch.cat(outputs).sum().backward()
-        assert torch.allclose(*outputs)
-    assert model.heat == plain.heat
-    knob.turn_off(root)

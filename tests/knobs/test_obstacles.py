@@ -14,7 +14,9 @@ from gputune.live.root import Root
 OPTIM = torch.optim
 AUTOCAST = "the program uses autocast or half precision itself"
 COMPILES = "the program compiles it itself"
-DRAWS = "its forward draws from Python's random, of which torch.compile makes wrong numbers"
+CHANGES = (
+    "its forward draws from Python's random, or changes a float or a deque, of which torch.compile makes wrong numbers"
+)
 TWICE = "the program differentiates gradients (create_graph), which torch.compile does not support"
 HOOKS = "it has hooks, which may keep what is made in inference mode"
 ONE_DEVICE = "its parameters are not all FP32 on one device"
@@ -86,7 +88,7 @@ def with_sparse_gradients() -> Root:
         ("compile", rooted(replaced(mlp())), "the forward of Sequential was replaced", False),
         ("compile", rooted(mlp(), features={"selective checkpointing"}), "it uses selective checkpointing", False),
         ("compile", rooted(mlp(), features={"double backward"}), TWICE, False),
-        ("compile", rooted(mlp(), draws_in_python=True), DRAWS, False),
+        ("compile", rooted(mlp(), changes_numbers=True), CHANGES, False),
         ("fused_optimizer", rooted(mlp()), "no optimizer of torch's trains it", False),
         ("fused_optimizer", with_sparse_gradients(), "its gradients are sparse", False),
         ("fused_optimizer", trained(Own), "Own is none of torch's Adam, AdamW, SGD", False),

@@ -2,6 +2,7 @@
 
 import random
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -183,7 +184,23 @@ class TestShown:
         model = Calls(lambda x: x * source.random())
         model.source = source
         model(X)
-        assert only(finder).draws_in_python
+        assert only(finder).changes_numbers
+
+    @pytest.mark.parametrize("held", [[0.5], {"heat": 0.5}, deque([1, 2], maxlen=2), 0.5])
+    def test_a_forward_that_changes_a_float_or_a_deque_that_it_holds(self, finder: ModelFinder, held: Any) -> None:
+        def forward(x: Any) -> Any:
+            if isinstance(held, deque):
+                model.held.append(3)
+            elif isinstance(held, float):
+                model.held *= 0.9
+            else:
+                model.held[next(iter(held)) if isinstance(held, dict) else 0] *= 0.9
+            return x
+
+        model = Calls(forward)
+        model.held = held
+        model(X)
+        assert only(finder).changes_numbers
 
     def test_a_forward_that_writes_to_a_weight(self, finder: ModelFinder) -> None:
         def write(x: Any) -> Any:
@@ -198,8 +215,10 @@ class TestShown:
 
     def test_a_forward_that_does_neither(self, finder: ModelFinder) -> None:
         model = Calls(nn.Sequential(nn.BatchNorm1d(4), nn.Dropout(0.5)))
+        model.steps, model.heat, model.sizes = 0, 0.5, []
+        model.register_forward_hook(lambda *_: model.sizes.append(1))
         model(X)
-        assert not only(finder).draws_in_python
+        assert not only(finder).changes_numbers
         assert not only(finder).changes_weights
 
 
