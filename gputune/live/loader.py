@@ -21,7 +21,7 @@ from ..resources.sample_kind import draws_random_numbers, why_not_in_workers
 from . import patches
 from .advice import Advice, Loading, TunedProgram, entry
 from .applied import Applied, Reason, Why
-from .loading import Load, MeasuredLoading, arguments, fitted, for_dataset, start_method
+from .loading import Load, MeasuredLoading, arguments, fitted, for_dataset, innermost_sampler, start_method
 from .models import existing
 from .outcome import left
 
@@ -184,20 +184,20 @@ def _refusal(loader: Any, loading: Loading) -> str | None:
         return "an IterableDataset would be repeated by every worker"
     if (method := start_method()) != "fork":
         return f"workers would be started by {method}, and only fork needs nothing of the script"
-    if loading.deterministic and draws_random_numbers(dataset) is not False:
-        return "its samples draw random numbers, which differ in workers"
     if why := _ordering_obstacle(loader):
         return why
-    return why_not_in_workers(dataset, functools.partial(_batch, loader), loader.collate_fn)
+    if why := why_not_in_workers(dataset, functools.partial(_batch, loader), loader.collate_fn):
+        return why
+    if loading.deterministic and draws_random_numbers(dataset) is not False:
+        return "its samples draw random numbers, which differ in workers"
+    return None
 
 
 def _ordering_obstacle(loader: Any) -> str | None:
     """Workers are told the samples ahead of the loop. So a sampler may draw and look only when an epoch begins."""
     from torch.utils import data
 
-    sampler = loader.sampler if loader.batch_sampler is None else loader.batch_sampler
-    while type(sampler) is data.BatchSampler:
-        sampler = sampler.sampler
+    sampler = innermost_sampler(loader)
     if type(sampler) is data.RandomSampler and sampler.generator is not None:
         once = not sampler.replacement and sampler.num_samples <= len(sampler.data_source)
         return None if once else "its sampler draws from the program's generator during an epoch"

@@ -1,13 +1,18 @@
 """DataLoader arguments: a profile's choices adapted to this dataset and to this process's CPUs and shared memory."""
 
+import copy
+import errno
 import itertools
 import multiprocessing
+import os
+import resource
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from ..knobs import Value
+from ..knobs._signals import is_for_the_program
 from ..knobs.dataloader_prefetch_factor import AHEAD, HELD, PREFETCH
 from ..knobs.dataloader_workers import LIMITS, WORKERS
 from ..resources.room import Room
@@ -21,6 +26,7 @@ SAMPLES: Mapping[Kind, str] = {
     "waiting": "its samples are waited for",
 }
 MIB = 1 << 20
+SHM = "/dev/shm"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +157,9 @@ def arguments(load: Load, *, pin_memory: bool) -> dict[str, Any]:
 
 
 def made_with(loader: Any, given: dict[str, Any], make: Callable[[Any], Any]) -> Any:
-    """The iterator that `make` makes of a loader with other attributes, without torch's warning of many workers."""
+    """The iterator that `make` makes of a loader with other attributes, without torch's warning of more workers
+    than CPUs, which is what was measured to be best.
+    """
     own, changed = vars(loader), {**given, "check_worker_number_rationality": lambda: None}
     before = {name: own[name] for name in changed if name in own}
     own.update(changed)
@@ -165,8 +173,11 @@ def made_with(loader: Any, given: dict[str, Any], make: Callable[[Any], Any]) ->
 
 def asked_late(make: Callable[[Any], Any], loader: Any) -> Any:
     """An iterator whose workers are told their first samples when it is asked for its first batch, and whose sampler
-    ends when the batches do, where torch's RandomSampler draws once more. Until then other iterators, and the program,
-    may draw from the generator that its sampler draws from.
+    ends when the batches do, where torch's RandomSampler draws once more, or as the last batch is made, if that has
+    fewer samples. Until then other iterators, and the program, may draw from the generator that its sampler draws from.
+
+    Batches are copied out of shared memory while little of it, or few file descriptors, are left: each tensor of a
+    worker's holds both until it is freed, and a program may keep all.
     """
     from torch.utils.data import dataloader
 
@@ -178,20 +189,56 @@ def asked_late(make: Callable[[Any], Any], loader: Any) -> Any:
     if type(made) is not kind:
         return make(loader)
     made._index_sampler, indices, late, begun = sampler, iter(sampler), weakref.ref(made), False
+    ahead = max(0, len(sampler) - bool(getattr(innermost_sampler(loader), "generator", None)))
 
     def next_data() -> Any:
         nonlocal begun
         iterator: Any = late()
         if not begun:
             begun = True
-            iterator._sampler_iter = itertools.islice(indices, len(sampler))
+            iterator._sampler_iter = itertools.islice(indices, ahead)
             for _ in range(iterator._prefetch_factor * iterator._num_workers):
                 iterator._try_put_index()
+        if iterator._rcvd_idx == ahead < len(sampler):
+            iterator._sampler_iter = itertools.islice(indices, 1)
+            iterator._try_put_index()
         try:
-            return kind._next_data(iterator)
+            batch = kind._next_data(iterator)
+            return batch if iterator._pin_memory or not _is_little_left() else _copied(batch)
         except StopIteration:
             next(indices, None)
             raise
 
     vars(made)["_next_data"] = next_data
     return made
+
+
+def innermost_sampler(loader: Any) -> Any:
+    """What tells a loader the order of its samples."""
+    from torch.utils.data import BatchSampler
+
+    sampler = loader._index_sampler
+    while type(sampler) is BatchSampler:
+        sampler = sampler.sampler
+    return sampler
+
+
+def _copied(batch: Any) -> Any:
+    try:
+        return copy.deepcopy(batch)
+    except Exception as error:  # whatever the program's classes raise
+        if is_for_the_program(error):
+            raise
+        return batch
+
+
+def _is_little_left() -> bool:
+    """Whether half of the file descriptors that this process may have, or of /dev/shm, is taken."""
+    try:
+        lowest = os.open(SHM, os.O_PATH)
+        os.close(lowest)
+        shared = os.statvfs(SHM)
+    except OSError as error:
+        return error.errno == errno.EMFILE
+    # A new descriptor has the lowest number that is free.
+    return 0 < resource.getrlimit(resource.RLIMIT_NOFILE)[0] < 2 * lowest or 2 * shared.f_bavail < shared.f_blocks

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
+from ..knobs._signals import is_for_the_program
 from .loading import asked_late, made_with
 
 Undo = Callable[[], object]
@@ -242,20 +243,19 @@ def loader_made(made: Callable[[Any, dict[str, Any]], None]) -> Undo:
 
 
 def loader_iterated(values: Callable[[Any], dict[str, Any]]) -> Undo:
-    """Wrap the making of a DataLoader's iterator. `values` gets the loader, and returns the attributes with which the
-    iterator is made. Its sampler is asked when the first batch is, as without workers, not already when it is made.
-
-    torch warns of more workers than CPUs, which is what was measured to be best.
-    """
+    """Have a loader's iterator made with the attributes that `values` returns for it; its sampler is asked late."""
     from torch.utils.data import DataLoader
 
     original = DataLoader._get_iterator
 
     @functools.wraps(original)
     def _get_iterator(self: Any) -> Any:
-        given: dict[str, Any] = {}
-        with suppress(Exception):  # so that the program gets its batches in any case
+        try:
             given = values(self)
+        except Exception as error:
+            if is_for_the_program(error):
+                raise
+            given = {}  # so that the program gets its batches in any case
         return made_with(self, given, functools.partial(asked_late, original)) if given else original(self)
 
     return replaced(DataLoader, "_get_iterator", _get_iterator)

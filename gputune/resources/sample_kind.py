@@ -15,7 +15,8 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, Literal, TypeVar, cast
 
-from .sample_state import SHARED_FILE, State, open_files, own_positions
+from .sample_sharing import held_with_others, without_channels
+from .sample_state import ITERATOR, SHARED_FILE, State, open_files, own_positions
 
 Kind = Literal["decoding", "memory", "waiting"]
 """Samples that take CPU time, that take almost no time, and that are mostly waited for (a disk, a network)."""
@@ -58,27 +59,30 @@ def why_not_in_workers(dataset: Any, batch: Callable[[int], Any], *makers: Any) 
     can in a forked process, nothing of the dataset and of the functions `makers` moves meanwhile, and the batch can be
     passed to another process.
 
+    No sample is loaded where that would ask another process, or change what several processes share.
     Each worker opens what is opened on first use. So only what moves after the first sample counts, except for files
     that were open before: their positions are shared.
     """
 
     def tried(dataset: Any, size: int) -> str:
         begun, files = State(dataset, *makers), open_files()
-        if why := begun.holds(connections=True):
-            return why
+        if begun.holds_iterator():
+            return ITERATOR
         positions, started = begun.positions(), time.perf_counter()
         batches = [batch(0)]
         if size > 2 and time.perf_counter() - started < SECONDS:
             batches.append(batch(size - 1))
         state = State(dataset, *makers)
-        if why := state.holds(connections=False):
-            return why
+        if state.holds_iterator():
+            return ITERATOR
         batches.append(batch(min(1, size - 1)))
         now = open_files()
         if begun.positions() != positions or any(now.get(one, at) != at for one, at in files.items()):
             return SHARED_FILE
         return state.moved() or ("" if all(_passes(one) for one in batches) else NOT_PASSED)
 
+    if reason := held_with_others(dataset, *makers):
+        return reason
     why = _ask_child(tried, dataset, length(dataset) or 1)
     return "a forked process could not load its first sample" if why is None else why or None
 
@@ -125,7 +129,11 @@ def kind(wall_seconds: float, cpu_seconds: float) -> Kind:
 
 
 def _ask_child(question: Callable[[Any, int], Answer], dataset: Any, size: int) -> Answer | None:
-    """What a forked child answers; None if no child can be started, or it does not answer in time, raises or dies."""
+    """What a forked child answers; None if no child can or may be started, or it does not answer in time, raises or
+    dies.
+    """
+    if multiprocessing.current_process().daemon or held_with_others(dataset):
+        return None
     context = multiprocessing.get_context("fork")
     try:
         reader, writer = context.Pipe(duplex=False)
@@ -139,7 +147,11 @@ def _ask_child(question: Callable[[Any, int], Answer], dataset: Any, size: int) 
             finally:
                 child.kill()
                 child.join()
-    except Exception:
+    except EOFError:
+        return None
+    except OSError as error:
+        if error.errno is None:  # a TimeoutError of the program's, from a signal handler
+            raise
         return None
 
 
@@ -147,8 +159,11 @@ def _answer(question: Callable[[Any, int], Answer], dataset: Any, size: int, wri
     try:
         gc.disable()  # it would close files of the program's, and the numbers of these would be given to others
         own_positions()
+        without_channels(writer.fileno())
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(1)  # as in a worker; the parent's threads were not forked with it
+            worker = sys.modules["torch.utils.data"]._utils.worker  # for what the dataset asks get_worker_info
+            worker._worker_info = worker.WorkerInfo(id=0, num_workers=1, seed=0, dataset=dataset)
         writer.send(question(dataset, size))
     except Exception:  # the user's own code; the reader sees the pipe's end
         writer.close()

@@ -15,6 +15,7 @@ import stat
 import sys
 import types
 import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,8 @@ MOST_BYTES = 1 << 20
 PLAIN = (type(None), bool, int, float, complex, str, bytes, range)
 CONTAINERS = (list, tuple, set, frozenset, collections.deque)
 NOT_THE_PROGRAMS = ("site-packages", "dist-packages", str(Path(os.__file__).parent))
-DATABASES = (("cursor", "commit"), ("execute", "fetchone"))
-"""What the connections and the cursors of any database have."""
 FIRST, CHANGES = "its dataset holds ", "its dataset counts or consumes something as samples are loaded"
-ITERATOR, CONNECTION = FIRST + "an iterator, which every worker would consume", FIRST + "an open database connection"
+ITERATOR = FIRST + "an iterator, which every worker would consume"
 SHARED_FILE = "its dataset reads on in an open file, whose position all workers would share"
 FILLS = "its dataset fills a cache as samples are loaded, which every worker would fill for itself"
 
@@ -41,26 +40,11 @@ class State:
     """What a dataset, and functions that make batches of its samples, hold and refer to."""
 
     def __init__(self, *roots: Any) -> None:
-        self._marks: list[tuple[Any, list[Any]]] = []
-        waiting, seen = collections.deque(roots), set[int]()
-        while waiting and len(self._marks) < MOST_OBJECTS:
-            one = waiting.popleft()
-            if id(one) in seen or isinstance(one, PLAIN) or _is_elsewhere(one):
-                continue
-            seen.add(id(one))
-            parts = _parts(one)
-            self._marks.append((one, _mark(one, parts)))
-            waiting += parts[:MOST_ENTERED]
+        self._marks = [(one, _mark(one, parts)) for one, parts in reached(roots, is_elsewhere)]
 
-    def holds(self, *, connections: bool) -> str | None:
-        """Why no worker may have a copy, whatever loading a sample does."""
-        for one, _ in self._marks:
-            kind = type(one)
-            if hasattr(kind, "__next__") and not isinstance(one, io.IOBase) and not hasattr(one, "__dict__"):
-                return ITERATOR
-            if connections and any(all(hasattr(kind, name) for name in names) for names in DATABASES):
-                return CONNECTION
-        return None
+    def holds_iterator(self) -> bool:
+        kinds = [type(one) for one, _ in self._marks if not isinstance(one, io.IOBase) and not hasattr(one, "__dict__")]
+        return any(hasattr(kind, "__next__") for kind in kinds)
 
     def moved(self) -> str | None:
         """What has changed since, in plain words."""
@@ -76,6 +60,19 @@ class State:
         """Where the files stand, other than those in memory: `moved` tells of these."""
         files = [one for one, _ in self._marks if isinstance(one, io.IOBase) and not hasattr(one, "getvalue")]
         return [_position(one) for one in files]
+
+
+def reached(roots: tuple[Any, ...], left: Callable[[Any], bool]) -> Iterator[tuple[Any, list[Any]]]:
+    """What these objects hold and refer to, the nearest first and with its parts, except for what is `left`."""
+    waiting, seen = collections.deque(roots), dict[int, Any]()
+    while waiting and len(seen) < MOST_OBJECTS:
+        one = waiting.popleft()
+        if id(one) in seen or isinstance(one, PLAIN) or left(one):
+            continue
+        seen[id(one)] = one
+        parts = _parts(one)
+        yield one, parts
+        waiting += parts[:MOST_ENTERED]
 
 
 def open_files() -> dict[int, tuple[int, int]]:
@@ -111,7 +108,7 @@ def own_positions() -> None:
         os.close(own)
 
 
-def _is_elsewhere(one: Any) -> bool:
+def is_elsewhere(one: Any) -> bool:
     """Whether an object is no part of a dataset: a module, what the standard library keeps to itself (locks, loggers),
     or a function of a library.
     """

@@ -5,11 +5,15 @@ import gc
 import multiprocessing
 import os
 import random
+import resource
+import signal
 import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -37,6 +41,7 @@ from gputune.live.advice import Advice, Loading, TunedProgram, entry
 from gputune.live.applied import Applied
 from gputune.live.loader import MOST_LOOKS, LoaderSettings, dataset_class
 from gputune.live.models import existing, key
+from gputune.live.patches import loader_iterated
 
 CHOICES = {"dataloader_workers": 2, "dataloader_prefetch_factor": 4, "dataloader_pin_memory": True}
 FILES = RecordedHost(affinity=[0, 1, 2, 3])
@@ -95,6 +100,9 @@ class Ahead(Sampler[int]):
 class Gone(Images):
     def __getitem__(self, index: int) -> float:
         raise OSError("the disk is gone")
+
+
+class Late(Exception): ...
 
 
 class Tuned(nn.Module):
@@ -245,6 +253,11 @@ class TestOrder:
         made = DataLoader(SAMPLES, batch_size=3, shuffle=True, drop_last=True, generator=generator)
         return [(batch[0].tolist(), torch.rand(1, generator=generator).item()) for _ in range(2) for batch in made]
 
+    def draws_before_a_smaller_last_batch(self) -> Any:
+        generator = torch.Generator().manual_seed(1)
+        made = DataLoader(SAMPLES, batch_size=3, shuffle=True, generator=generator)
+        return [(batch[0].tolist(), torch.rand(1, generator=generator).item()) for _ in range(2) for batch in made]
+
     def loops_inside_each_other(self) -> Any:
         made = DataLoader(SAMPLES, batch_size=4, shuffle=True)
         return [(a[0].tolist(), b[0].tolist()) for a in made for b in made]
@@ -260,12 +273,13 @@ class TestOrder:
         return [next(one)[0].item() for one in iterators], [len(list(one)) for one in iterators]
 
     def no_batch_at_all(self) -> Any:
-        return iter(DataLoader(SAMPLES, shuffle=True)) and list(DataLoader(SAMPLES, batch_size=9, drop_last=True))
+        made = DataLoader(SAMPLES, batch_size=9, drop_last=True, shuffle=True, generator=torch.Generator())
+        return iter(DataLoader(SAMPLES, shuffle=True)) and list(made)
 
     @pytest.mark.parametrize(
         "batches",
-        [zipped, two_iterators_of_one_loader, draws_of_the_shuffles_generator, loops_inside_each_other,
-         draws_before_the_first_batch, without_batches, no_batch_at_all],
+        [zipped, two_iterators_of_one_loader, draws_of_the_shuffles_generator, draws_before_a_smaller_last_batch,
+         loops_inside_each_other, draws_before_the_first_batch, without_batches, no_batch_at_all],
     )  # fmt: skip
     def test_of(self, batches: Callable[[Any], Any]) -> None:
         def drawn() -> Any:
@@ -275,6 +289,17 @@ class TestOrder:
         plain = drawn()
         session = followed(Advice(device="cpu", loading=loading({"dataloader_workers": 2})))
         assert drawn() == plain
+        assert session.became()[:2] == ("applied", 2)
+
+    def test_a_program_that_keeps_more_batches_than_it_may_open_files(self) -> None:
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        session = followed(Advice(device="cpu", loading=loading({"dataloader_workers": 2})))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (len([*Path("/proc/self/fd").iterdir()]) + 128, limits[1]))
+        try:
+            kept = list(DataLoader(TensorDataset(torch.arange(300.0), torch.arange(300))))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        assert [(x.item(), y.item()) for x, y in kept] == [(number, number) for number in range(300)]
         assert session.became()[:2] == ("applied", 2)
 
     def test_workers_end_with_their_iterator(self) -> None:
@@ -350,6 +375,25 @@ class TestKept:
         assert session.became("dataloader_pin_memory")[::2] == ("skipped", "torch sees no GPU in this process")
 
 
+@pytest.mark.parametrize(("error", "passes"), [(Late, True), (ValueError, False)])
+def test_what_a_signal_handler_raises_while_workers_are_decided_reaches_the_program(
+    recorded: None, error: type[Exception], passes: bool
+) -> None:
+    def raises(*_: Any) -> None:
+        raise error("too slow")
+
+    def values(_: Any) -> dict[str, Any]:
+        if passes:
+            signal.raise_signal(signal.SIGUSR1)
+        return raises() or {}
+
+    before = signal.signal(signal.SIGUSR1, raises)
+    loader_iterated(values)
+    with pytest.raises(Late, match="too slow") if passes else nullcontext():
+        assert workers(DataLoader(SAMPLES)) == 0
+    signal.signal(signal.SIGUSR1, before)
+
+
 class TestRefused:
     def test_a_stream_would_be_repeated_by_every_worker(self, start: Start) -> None:
         session = start()
@@ -362,7 +406,7 @@ class TestRefused:
         assert workers(DataLoader(SAMPLES)) == 0
         assert session.became()[2].startswith(f"workers would be started by {method}")
 
-    @pytest.mark.parametrize(("dataset", "count"), [(SAMPLES, 2), (Random(), 0), (Gone(), 0)])
+    @pytest.mark.parametrize(("dataset", "count"), [(SAMPLES, 2), (Random(), 0)])
     def test_at_the_level_exact_only_samples_that_are_seen_to_draw_no_random_numbers(
         self, start: Start, dataset: Any, count: int
     ) -> None:

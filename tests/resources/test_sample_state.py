@@ -2,12 +2,18 @@
 
 import collections
 import functools
+import http.client
 import io
 import itertools
 import logging
+import multiprocessing
 import os
 import random
+import signal
+import socket
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -19,9 +25,12 @@ import torch
 from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset
 
 from gputune.resources.sample_kind import NOT_PASSED, kind_of, why_not_in_workers
-from gputune.resources.sample_state import CHANGES, CONNECTION, FILLS, ITERATOR, SHARED_FILE
+from gputune.resources.sample_sharing import CONNECTION, WITH_OTHERS
+from gputune.resources.sample_state import CHANGES, FILLS, ITERATOR, SHARED_FILE
 
 pytestmark = pytest.mark.slow
+
+UNLOADED = "a forked process could not load its first sample"
 
 
 class Made(Dataset[Any]):
@@ -100,6 +109,60 @@ def closed_over() -> Callable[[Any, int], int]:
     return make
 
 
+def shared_lock() -> Any:
+    held = multiprocessing.get_context("fork").Semaphore(1)
+    return held, lambda: 1 - held.get_value(), lambda held: held.acquire(block=False)
+
+
+def shared_count() -> Any:
+    held = multiprocessing.get_context("fork").Value("i", 0)
+    return held, lambda: held.value, lambda held: setattr(held, "value", 1)
+
+
+def shared_bytes() -> Any:
+    held = multiprocessing.get_context("fork").RawArray("b", 8)
+    return held, lambda: sum(held), lambda held: adds(held, 0)
+
+
+def shared_tensor() -> Any:
+    held = torch.zeros(8).share_memory_()
+    return held, lambda: held.sum().item(), lambda held: adds(held, 0)
+
+
+def shared_list() -> Any:
+    manager = multiprocessing.get_context("fork").Manager()
+    held = manager.list()
+    return held, lambda: len(held), lambda held: held.append(1)
+
+
+def of_a_pipe() -> Any:
+    reader, writer = os.pipe()
+    file = os.fdopen(reader)
+    return file, lambda: (file.close(), os.close(writer))
+
+
+def of_a_socket() -> Any:
+    one, other = socket.socketpair()
+    return {"one": one.makefile("rb")}, lambda: (one.close(), other.close())
+
+
+def of_a_connection() -> Any:
+    one, other = multiprocessing.Pipe()
+    return [one], lambda: (one.close(), other.close())
+
+
+def of_a_child() -> Any:
+    child = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    return child, child.communicate
+
+
+def of_an_http_connection() -> Any:
+    server = socket.create_server(("127.0.0.1", 0))
+    held = http.client.HTTPConnection(*server.getsockname())
+    held.connect()
+    return held, lambda: (held.close(), server.close())
+
+
 class TestRefused:
     @pytest.mark.parametrize(
         "dataset",
@@ -169,12 +232,61 @@ class TestRefused:
         assert refusal(Made(None, sample)) == NOT_PASSED
         assert refusal(Made(None, lambda _, index: sample() if index == 7 else 0)) == NOT_PASSED
 
+    @pytest.mark.parametrize("shared", [shared_lock, shared_count, shared_bytes, shared_tensor, shared_list])
+    def test_what_several_processes_share_and_the_trial_changes_none_of_it(self, shared: Callable[[], Any]) -> None:
+        held, count, change = shared()
+        made = Made({"held": [held]}, lambda held, index: change(held["held"][0]))
+        assert refusal(made) == WITH_OTHERS
+        assert kind_of(made) is None
+        assert count() == 0
+
+    @pytest.mark.parametrize("end", [of_a_pipe, of_a_socket, of_a_connection, of_a_child, of_an_http_connection])
+    def test_what_leads_to_another_process(self, end: Callable[[], tuple[Any, Callable[[], object]]]) -> None:
+        held, close = end()
+        assert refusal(Made(held, lambda *_: 0)) == WITH_OTHERS
+        close()
+
+    def test_a_pipe_by_its_number_of_which_nothing_is_taken(self) -> None:
+        reader, writer = os.pipe()
+        os.write(writer, b"12345678")
+        for make in (lambda *_: os.read(reader, 1), lambda *_: os.write(writer, b"9")):
+            assert refusal(Made(None, make)) == UNLOADED
+            assert kind_of(Made(None, make)) is None
+        os.close(writer)
+        assert os.read(reader, 20) == b"12345678"
+        os.close(reader)
+
+    def test_standard_input(self) -> None:
+        for make in (lambda *_: sys.stdin.readline(), lambda *_: input(), lambda *_: os.read(0, 1)):
+            assert refusal(Made(None, make)) == UNLOADED
+
+    def test_what_no_worker_may_load(self) -> None:
+        def make(_: Any, index: int) -> int:
+            if torch.utils.data.get_worker_info() is not None:
+                raise RuntimeError("not to be used with workers")
+            return index
+
+        assert refusal(Made(None, make)) == UNLOADED
+
     def test_a_collate_function_that_counts(self) -> None:
         assert refusal(Made(None, lambda _, index: index), functools.partial(keeps_batch, [0] * 8)) == CHANGES
 
     def test_what_a_forked_process_cannot_load(self) -> None:
         for make in (lambda *_: 1 / 0, lambda *_: os._exit(1)):
-            assert refusal(Made(None, make)) == "a forked process could not load its first sample"
+            assert refusal(Made(None, make)) == UNLOADED
+
+    def test_a_time_limit_of_the_programs_own_is_not_taken_for_the_answer(self) -> None:
+        def too_slow(*_: Any) -> None:
+            raise TimeoutError("too slow")
+
+        before = signal.signal(signal.SIGALRM, too_slow)
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        try:
+            with pytest.raises(TimeoutError, match="too slow"):
+                refusal(Made(None, lambda *_: time.sleep(2)))
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
 
 
 def keeps_batch(held: Any, batch: Any) -> Any:
