@@ -15,7 +15,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, Literal, TypeVar, cast
 
-from .sample_sharing import held_with_others, without_channels
+from .sample_sharing import has_printed, held_with_others, without_channels
 from .sample_state import ITERATOR, SHARED_FILE, State, open_files, own_positions
 
 Kind = Literal["decoding", "memory", "waiting"]
@@ -23,6 +23,7 @@ Kind = Literal["decoding", "memory", "waiting"]
 
 Answer = TypeVar("Answer")
 
+PRINTS = "its samples print, and workers would print in another order"
 NOT_PASSED = "its batches cannot be passed from one process to another"
 MOST_SAMPLES = 16
 SECONDS = 0.1
@@ -76,6 +77,8 @@ def why_not_in_workers(dataset: Any, batch: Callable[[int], Any], *makers: Any) 
         if state.holds_iterator():
             return ITERATOR
         batches.append(batch(min(1, size - 1)))
+        if has_printed():
+            return PRINTS
         now = open_files()
         if begun.positions() != positions or any(now.get(one, at) != at for one, at in files.items()):
             return SHARED_FILE
@@ -162,8 +165,6 @@ def _answer(question: Callable[[Any, int], Answer], dataset: Any, size: int, wri
         without_channels(writer.fileno())
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(1)  # as in a worker; the parent's threads were not forked with it
-            worker = sys.modules["torch.utils.data"]._utils.worker  # for what the dataset asks get_worker_info
-            worker._worker_info = worker.WorkerInfo(id=0, num_workers=1, seed=0, dataset=dataset)
         writer.send(question(dataset, size))
     except Exception:  # the user's own code; the reader sees the pipe's end
         writer.close()

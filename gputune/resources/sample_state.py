@@ -110,20 +110,24 @@ def own_positions() -> None:
 
 def is_elsewhere(one: Any) -> bool:
     """Whether an object is no part of a dataset: a module, what the standard library keeps to itself (locks, loggers),
-    or a function of a library.
+    or a function of a library that wraps none of the program's.
     """
     if isinstance(one, (types.ModuleType, types.BuiltinFunctionType)) or one is getattr(random, "_inst", None):
         return True
     if isinstance(one, types.FunctionType):
-        return any(part in one.__code__.co_filename for part in NOT_THE_PROGRAMS)
+        return not (one.__closure__ or hasattr(one, "__wrapped__")) and is_a_librarys(one.__code__.co_filename)
     if isinstance(one, type):
         return _home(one) in sys.stdlib_module_names or _home(one) in ("torch", "numpy")
     if isinstance(one, (dict, *CONTAINERS, io.IOBase, random.Random, functools.partial, types.MethodType)):
         return False
     kind = type(one)
-    if any(hasattr(kind, name) for name in ("__next__", "cursor", "fetchone", "cache_info")):
-        return False
-    return kind is not types.CellType and _home(kind) in sys.stdlib_module_names and _home(kind) != "__main__"
+    is_part = any(hasattr(kind, name) for name in ("__next__", "cursor", "fetchone", "cache_info", *BUFFERS))
+    is_part |= kind is types.CellType or f"{kind.__module__}.{kind.__qualname__}" in HOLDERS
+    return not is_part and _home(kind) in sys.stdlib_module_names and _home(kind) != "__main__"
+
+
+def is_a_librarys(file: str) -> bool:
+    return any(part in file for part in NOT_THE_PROGRAMS)
 
 
 def _home(kind: type) -> str:
@@ -133,7 +137,8 @@ def _home(kind: type) -> str:
 def _parts(one: Any) -> list[Any]:
     """The objects that an object holds or refers to."""
     if isinstance(one, types.FunctionType):
-        named = [one.__globals__[name] for name in sorted(_names(one.__code__)) if name in one.__globals__]
+        names = () if is_a_librarys(one.__code__.co_filename) else sorted(names_in(one.__code__))
+        named = [one.__globals__[name] for name in names if name in one.__globals__]
         given = [*(one.__defaults__ or ()), *(one.__kwdefaults__ or {}).values()]
         return [*(one.__closure__ or ()), *named, *given, *vars(one).values()]
     if isinstance(one, types.CellType):
@@ -174,9 +179,9 @@ def _set(slot: types.MemberDescriptorType, one: Any) -> bool:
     return True
 
 
-def _names(code: types.CodeType) -> set[str]:
+def names_in(code: types.CodeType) -> set[str]:
     """The names that a function's code asks for, with those of the functions inside it."""
-    inner = [_names(one) for one in code.co_consts if isinstance(one, types.CodeType)]
+    inner = [names_in(one) for one in code.co_consts if isinstance(one, types.CodeType)]
     return set(code.co_names).union(*inner)
 
 
@@ -200,9 +205,12 @@ def _bytes(one: Any) -> Any:
     try:
         if type(one).__name__ == "memmap":
             return None
-        view = memoryview(one).cast("B")
+        view = memoryview(one)
+        if view.nbytes <= MOST_BYTES or not view.c_contiguous:
+            return zlib.crc32(view.tobytes())
+        view = view.cast("B")
         return zlib.crc32(view[:MOST_BYTES]), zlib.crc32(view[-MOST_BYTES:])
-    except (TypeError, ValueError, BufferError):  # of objects, or not in one piece
+    except (TypeError, ValueError, BufferError, NotImplementedError):  # of objects
         return None
 
 
@@ -229,9 +237,13 @@ def _same(before: Any, now: Any) -> bool:
         return False
 
 
+BUFFERS = ("__alloc__", "frombytes")
+"""What bytearray has alone, and array.array."""
+HOLDERS = {"argparse.Namespace", "types.SimpleNamespace", "collections.UserDict", "collections.UserList"}
+"""Classes of the standard library of which a program makes its own holders of values."""
 LOOKS = {
     "_version": _tensor,
-    "__array_interface__": _bytes,
+    **dict.fromkeys(("__array_interface__", *BUFFERS), _bytes),
     "getstate": lambda one: repr(one.getstate()) if isinstance(one, random.Random) else None,
     "bit_generator": lambda one: repr(one.bit_generator.state),
     "get_state": _generator,

@@ -1,13 +1,18 @@
 """Which datasets may be loaded by workers, each of which has a copy: those in which nothing moves as samples load."""
 
+import argparse
+import array
 import collections
+import contextlib
 import functools
 import http.client
 import io
 import itertools
 import logging
+import mmap
 import multiprocessing
 import os
+import queue
 import random
 import signal
 import socket
@@ -16,16 +21,18 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset
 
-from gputune.resources.sample_kind import NOT_PASSED, kind_of, why_not_in_workers
-from gputune.resources.sample_sharing import CONNECTION, WITH_OTHERS
+from gputune.resources.sample_kind import NOT_PASSED, PRINTS, kind_of, why_not_in_workers
+from gputune.resources.sample_sharing import ASKS, CONNECTION, WITH_OTHERS
 from gputune.resources.sample_state import CHANGES, FILLS, ITERATOR, SHARED_FILE
 
 pytestmark = pytest.mark.slow
@@ -127,6 +134,24 @@ def shared_bytes() -> Any:
 def shared_tensor() -> Any:
     held = torch.zeros(8).share_memory_()
     return held, lambda: held.sum().item(), lambda held: adds(held, 0)
+
+
+def tensor_of_shared_memory() -> Any:
+    memory = multiprocessing.get_context("fork").RawArray("b", 8)
+    held = torch.from_numpy(np.frombuffer(memory, dtype=np.int8))
+    return held, lambda: sum(memory), lambda held: adds(held, 0)
+
+
+def array_of_shared_memory() -> Any:
+    memory = mmap.mmap(-1, 8)
+    held = np.frombuffer(memory, dtype=np.int8)
+    return held, lambda: int(held.sum()), lambda held: adds(held, 0)
+
+
+def queue_of_threads() -> Any:
+    held = queue.Queue[int]()
+    held.put(1)
+    return held, lambda: 1 - held.qsize(), lambda held: held.get_nowait()
 
 
 def shared_list() -> Any:
@@ -232,7 +257,19 @@ class TestRefused:
         assert refusal(Made(None, sample)) == NOT_PASSED
         assert refusal(Made(None, lambda _, index: sample() if index == 7 else 0)) == NOT_PASSED
 
-    @pytest.mark.parametrize("shared", [shared_lock, shared_count, shared_bytes, shared_tensor, shared_list])
+    @pytest.mark.parametrize(
+        "shared",
+        [
+            shared_lock,
+            shared_count,
+            shared_bytes,
+            shared_tensor,
+            tensor_of_shared_memory,
+            array_of_shared_memory,
+            queue_of_threads,
+            shared_list,
+        ],
+    )
     def test_what_several_processes_share_and_the_trial_changes_none_of_it(self, shared: Callable[[], Any]) -> None:
         held, count, change = shared()
         made = Made({"held": [held]}, lambda held, index: change(held["held"][0]))
@@ -260,13 +297,53 @@ class TestRefused:
         for make in (lambda *_: sys.stdin.readline(), lambda *_: input(), lambda *_: os.read(0, 1)):
             assert refusal(Made(None, make)) == UNLOADED
 
-    def test_what_no_worker_may_load(self) -> None:
+    def test_a_dataset_that_asks_whether_it_is_in_a_worker(self) -> None:
         def make(_: Any, index: int) -> int:
             if torch.utils.data.get_worker_info() is not None:
                 raise RuntimeError("not to be used with workers")
             return index
 
-        assert refusal(Made(None, make)) == UNLOADED
+        assert refusal(Made(None, make)) == ASKS
+
+    def test_samples_that_print(self, capfd: pytest.CaptureFixture[str]) -> None:
+        for say in (lambda *_: subprocess.call(["echo", "said"]), lambda *_: os.write(1, b"said")):
+            assert refusal(Made(None, say)) == PRINTS
+        assert capfd.readouterr().out == ""
+
+    @pytest.mark.parametrize(
+        "held",
+        [
+            argparse.Namespace(step=0), types.SimpleNamespace(step=0), collections.UserDict(step=0), bytearray(4),
+            array.array("i", [0]), np.zeros((4, 2))[:, 0],
+        ],
+        ids=lambda held: type(held).__name__,
+    )  # fmt: skip
+    def test_holders_of_the_standard_library_and_memory_in_pieces(self, held: Any) -> None:
+        def make(held: Any, _: int) -> int:
+            if hasattr(held, "step"):
+                held.step += 1
+            else:
+                held["step" if isinstance(held, collections.UserDict) else 0] += 1
+            return 0
+
+        assert refusal(Made(held, make)) == CHANGES
+
+    @pytest.mark.parametrize("decorator", [torch.no_grad(), contextlib.contextmanager])
+    def test_a_function_in_a_librarys_decorator(self, decorator: Any) -> None:
+        count = [0]
+
+        @decorator
+        def counted(*_: Any) -> Any:
+            count[0] += 1
+            return iter([0])
+
+        def make(*_: Any) -> int:
+            made = counted()
+            if hasattr(made, "__enter__"):
+                made.__enter__()
+            return 0
+
+        assert refusal(Made(counted, make)) == CHANGES
 
     def test_a_collate_function_that_counts(self) -> None:
         assert refusal(Made(None, lambda _, index: index), functools.partial(keeps_batch, [0] * 8)) == CHANGES

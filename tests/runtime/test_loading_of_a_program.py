@@ -22,13 +22,14 @@ SCRIPT = """
 import sys
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, Dataset, get_worker_info
+from multiprocessing import parent_process
+from torch.utils.data import DataLoader, Dataset
 
 class Images(Dataset):
     def __len__(self):
         return 8
     def __getitem__(self, number):
-        return torch.full((4,), float(number)), int(get_worker_info() is not None)
+        return torch.full((4,), float(number)), int(parent_process() is not None)
 
 class Other(Images): ...
 

@@ -1,17 +1,16 @@
-"""The file by which processes of torch.distributed meet at `file://`, which torch writes in C++."""
+"""The files by which processes of torch.distributed meet, which torch writes in C++."""
 
 from types import ModuleType
 from typing import Any
 
-from ._rerouting import Paths
+from ._rerouting import Paths, wrap
 
-PATHS: Paths = {"torch.distributed.rendezvous": []}
+PATHS: Paths = {"torch.distributed": []}
 
 
 def redirect(module: ModuleType, places: Any) -> None:
-    original = module.FileStore
+    def begin(original: Any, itself: Any, path: Any, *inputs: Any, **named: Any) -> None:
+        original(itself, places.written(path, keeps=True), *inputs, **named)
 
-    def store(path: Any, *inputs: Any) -> Any:
-        return original(places.written(path, keeps=True), *inputs)
-
-    module.FileStore = store  # type: ignore[attr-defined]  # here alone: elsewhere it is asked for as a class
+    if hasattr(module, "FileStore"):
+        wrap(module.FileStore, "__init__", begin)

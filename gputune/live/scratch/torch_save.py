@@ -8,7 +8,7 @@ from ._rerouting import Paths, wrap
 
 PATHS: Paths = {
     "torch": [("save", "f", "written"), ("load", "f", "read")],
-    "torch.jit": [("load", "f", "read")],
+    "torch.jit": [("load", "f", "read"), ("save_jit_module_to_flatbuffer", "f", "written")],
     "torch.export": [("save", "f", "written"), ("load", "f", "read")],
     "torch.autograd.profiler": [("profile.export_chrome_trace", "path", "written")],
     "torch.profiler.profiler": [("ExecutionTraceObserver.register_callback", "output_file_path", "written")],

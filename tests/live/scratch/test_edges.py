@@ -200,6 +200,7 @@ def test_a_database_whose_library_puts_an_end_behind_its_name(users: Users) -> N
 
 def test_what_torch_writes_in_c(users: Users) -> None:
     (users.folder / "numbers").write_bytes(b"\1" * 16)
+    (users.folder / "store").touch()
     source = """
         import os, torch
         from torch.package import PackageExporter, PackageImporter
@@ -225,6 +226,9 @@ def test_what_torch_writes_in_c(users: Users) -> None:
             torch.ones(2).sum()
         profile.export_chrome_trace("other.json")
         print(sorted(name for name in os.listdir() if name.endswith("json")), len(os.listdir("traces")))
+        store = torch.distributed.FileStore("store", 1)
+        store.set("key", "value")
+        print(os.path.getsize("store") > 0, isinstance(store, torch.distributed.FileStore))
         traced = torch.jit.trace(torch.nn.Linear(2, 1), torch.ones(1, 2))
         traced.save("traced.pt")
         traced._save_for_lite_interpreter("mobile.pt")
@@ -233,7 +237,7 @@ def test_what_torch_writes_in_c(users: Users) -> None:
     """
     assert run(users, source).splitlines() == [
         "[0.0, 0.0, 0.0, 0.0]", r"b'\x02\x02' 16", "[1]", "True", "['execution.json', 'other.json'] 1",
-        "RecursiveScriptModule True True",
+        "True True", "RecursiveScriptModule True True",
     ]  # fmt: skip
 
 
