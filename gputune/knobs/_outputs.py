@@ -23,15 +23,19 @@ class Uncopied(TypeError):
 
 def restored(output: Any, half: Any, inputs: Any = None) -> Any:
     """The output with tensors of the dtype `half` in FP32. If `inputs` are given and none of them asks for
-    channels_last, it has torch's usual layout, but for parameters, which are returned themselves. The layout stays in
-    an output that cannot be copied; if its dtype would stay, too, `Uncopied` is raised.
+    channels_last, it has torch's usual layout, and what is a view of another tensor has the layout that it would have;
+    but parameters are returned themselves. The layout stays in an output that cannot be copied; if its dtype would
+    stay, too, `Uncopied` is raised.
     """
     import torch
 
     def restore(tensor: Any) -> Any:
         dtype = torch.float32 if tensor.dtype == half else tensor.dtype
-        if inputs is not None and tensor.dim() == 4 and _is_laid_out(tensor, inputs):
-            return tensor.to(dtype=dtype, memory_format=torch.contiguous_format)
+        if inputs is not None and tensor.layout == torch.strided and not (tensor.is_nested or tensor.is_contiguous()):
+            if _is_laid_out(tensor, inputs) or (tensor._base is None and _is_part(tensor, inputs)):
+                return tensor.to(dtype=dtype, memory_format=torch.contiguous_format)
+            if strides := _usual_strides(tensor, inputs):
+                return torch.empty_strided(tensor.shape, strides, dtype=dtype, device=tensor.device).copy_(tensor)
         return tensor.to(dtype)
 
     try:
@@ -114,12 +118,47 @@ def is_channels_last(tensor: Any) -> bool:
 
 
 def _is_laid_out(output: Any, inputs: Any) -> bool:
-    """Whether a 4-d output is in channels_last and would not be without the setting."""
+    """Whether an output is a 4-d tensor in channels_last and would not be without the setting."""
+    return output.dim() == 4 and is_channels_last(output) and not _is_the_programs(output, inputs)
+
+
+def _is_part(output: Any, inputs: Any) -> bool:
+    """Whether an output is a slice of such a tensor. Only its strides tell, where torch does not know the tensor."""
+    if not asks_for_last(output) or not output.stride(0) >= output.stride(2) >= output.stride(3) > 1:
+        return False
+    return not _is_the_programs(output, inputs)
+
+
+def _is_the_programs(output: Any, inputs: Any) -> bool:
+    """Whether a layout stays: a parameter's, and any if an input asks for it."""
     import torch
 
-    if not is_channels_last(output) or isinstance(output, torch.nn.Parameter):
-        return False
-    return not any(map(asks_for_last, tensors(inputs)))
+    return isinstance(output, torch.nn.Parameter) or any(map(asks_for_last, tensors(inputs)))
+
+
+def _usual_strides(output: Any, inputs: Any) -> list[int] | None:
+    """The strides that a view of a tensor in channels_last would have without the setting. None if it is another, or
+    has its dimensions in the order of memory: there it may as well be of what would have been copied, as by
+    `permute(0, 2, 3, 1).contiguous()`.
+    """
+    base, steps = output._base, list(zip(output.shape, output.stride(), strict=True))
+    ordered = [step for size, step in steps if size > 1]
+    if 0 in ordered or ordered == sorted(ordered, reverse=True):
+        return None
+    if base is None or base.dtype != output.dtype or not _is_laid_out(base, inputs):
+        return None
+    _, channels, height, width = base.shape
+
+    def usual_step(step: int) -> int:
+        pixels, channel = divmod(step, channels)
+        image, pixel = divmod(pixels, height * width)
+        return int((image * channels + channel) * height * width + pixel)
+
+    found = [usual_step(step) for _, step in steps]
+    first = output.storage_offset() - base.storage_offset()
+    last = usual_step(first) + sum((size - 1) * step for (size, _), step in zip(steps, found, strict=True))
+    # Otherwise a dimension goes from one pixel's channels on to the next pixel.
+    return found if usual_step(first + sum((size - 1) * step for size, step in steps)) == last else None
 
 
 def asks_for_last(tensor: Any) -> bool:

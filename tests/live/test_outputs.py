@@ -150,6 +150,57 @@ class TestLayout:
     def test_what_is_not_in_channels_last_is_the_same_object(self, one: Any) -> None:
         assert restored(one, None, inputs=()) is one
 
+    @pytest.mark.parametrize(
+        "view",
+        [
+            lambda y: y.chunk(2, 1)[1], lambda y: y[:, :, 1:-1, 1:-1], lambda y: y[:, ::2], lambda y: y.flatten(2),
+            lambda y: y.unflatten(1, (4, 2)), lambda y: y[0], lambda y: y.unbind(0)[1], lambda y: y[:1].squeeze(0),
+            lambda y: y.transpose(1, 2), lambda y: y.transpose(2, 3), lambda y: y.permute(2, 3, 0, 1),
+            lambda y: y[..., 0], lambda y: y.diagonal(0, 2, 3), lambda y: y.unfold(2, 3, 1),
+        ],
+    )  # fmt: skip
+    def test_a_view_of_what_is_in_channels_last_is_as_that_of_what_is_not(self, view: Any) -> None:
+        leaf = torch.arange(480.0).reshape(2, 8, 5, 6).requires_grad_()
+        plain, last = view(leaf * 1), view((leaf * 1).to(memory_format=torch.channels_last))
+        output = restored([last], HALF, inputs=())[0]
+        assert output.stride() == plain.stride() != last.stride()
+        assert torch.equal(output, plain)
+        output.sum().backward()
+        gradient, leaf.grad = leaf.grad, None
+        plain.sum().backward()
+        assert torch.equal(gradient, leaf.grad)
+
+    def test_a_view_in_half_precision_gets_both_at_once(self) -> None:
+        images = self.images.to(HALF)
+        output = restored(images.to(memory_format=torch.channels_last).flatten(2), HALF, inputs=())
+        assert (output.dtype, output.stride()) == (FULL, images.flatten(2).stride())
+
+    def test_a_slice_that_was_made_in_inference_mode_becomes_contiguous(self) -> None:
+        with torch.inference_mode():
+            left, _ = torch.ones(2, 8, 4, 4).to(memory_format=torch.channels_last).chunk(2, 1)
+        assert restored(left, None, inputs=()).is_contiguous()
+
+    @pytest.mark.parametrize(
+        "view",
+        [
+            lambda y: y.permute(0, 2, 3, 1), lambda y: y.permute(0, 2, 3, 1).contiguous()[..., :4],
+            lambda y: y.permute(0, 2, 3, 1).reshape(2, -1, 4).transpose(1, 2),
+            lambda y: y.permute(0, 2, 3, 1).reshape(-1, 8).T, lambda y: y[:, :, None].expand(-1, -1, 3, -1, -1),
+        ],
+    )  # fmt: skip
+    def test_a_view_that_may_plainly_be_one_of_a_copy_is_the_same_object(self, view: Any) -> None:
+        one = view(torch.ones(2, 8, 4, 4).to(memory_format=torch.channels_last))
+        assert restored(one, None, inputs=()) is one
+
+    def test_a_view_stays_in_channels_last_as_the_inputs_are(self) -> None:
+        images = self.images.to(memory_format=torch.channels_last)
+        one = images.flatten(2)
+        assert restored(one, None, inputs=(images,)) is one
+
+    def test_a_view_of_a_parameter_is_returned_itself(self) -> None:
+        view = torch.nn.Parameter(self.images.to(memory_format=torch.channels_last))[0]
+        assert restored(view, None, inputs=()) is view
+
     def test_a_parameter_is_returned_itself(self) -> None:
         weight = torch.nn.Parameter(self.images.to(memory_format=torch.channels_last))
         assert restored([weight], HALF, inputs=())[0] is weight
