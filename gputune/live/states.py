@@ -19,6 +19,7 @@ from ..knobs._called import PLACE
 from ..knobs._outputs import tensors
 from ..knobs._random import common_sources, set_state, state_of
 from ..knobs._signals import is_for_the_program
+from .numbers import Numbers
 
 WHOLE = 2
 """Before so many calls everything is copied, which shows what moves at all. Buffers are too many to be copied for each
@@ -37,7 +38,10 @@ Place = tuple["weakref.ref[Any]", str | None]
 class Before:
     """What one call may change, as it was before. It is made before each call, so its work is flat."""
 
-    __slots__ = ("_clones", "_version", "_version_of_weights", "_watched", "containers", "inputs", "sources", "weights")
+    __slots__ = (
+        "_clones", "_version", "_version_of_weights", "_watched",
+        "containers", "inputs", "numbers", "sources", "weights",
+    )  # fmt: skip
 
     def __init__(self, inputs: Sequence[Any], containers: list[Any], sources: list[Any], watched: list[Any]) -> None:
         """`containers` are their places, themselves and what is kept of them, and `watched` are tensors."""
@@ -47,6 +51,7 @@ class Before:
         self._clones: list[tuple[Any, int, Any]] = []
         self.weights: list[Any] | None = None
         self._version_of_weights = 0
+        self.numbers: Numbers | None = None
 
     def keep_everything(self, weights: list[Any]) -> None:
         """Copy the tensors, too, but for the weights."""
@@ -90,9 +95,7 @@ class States:
         """The sources of random numbers that moved in calls."""
         self._buffers: list[Any] = []
         self.changes_numbers = False
-        """Whether a call that everything was kept of changed a float or a deque, or drew from `random` or a
-        random.Random.
-        """
+        """Whether a call that everything was kept of changed `numbers`, or drew from `random` or a random.Random."""
         self._never: str | None = None
         """Why no call can be made again."""
 
@@ -124,7 +127,7 @@ class States:
         known = {id(one) for one in self._sources}
         self._sources += [one for one, kept in before.sources if id(one) not in known and not _is_state(one, kept)]
         self.changes_numbers |= any(one is random or isinstance(one, random.Random) for one in self._sources)
-        self.changes_numbers |= any(_has_new_numbers(one, kept) for place, one, kept in own if place in moved)
+        self.changes_numbers |= before.numbers is not None and before.numbers.have_changed(self._model())
         if before.weighs_otherwise():
             self._never = WRITES
 
@@ -167,6 +170,7 @@ class States:
         kept = [(place, one, _kept(one)) for place, one in containers]
         before = Before(inputs, kept + _given(inputs), sources, _tensors(inputs) + self._buffers)
         before.keep_everything(weights)
+        before.numbers = Numbers(model)
         return before
 
     def _found(self, places: Iterable[Place]) -> Iterator[tuple[Place, Any]]:
@@ -247,12 +251,6 @@ def _is_as(one: Any, kept: Any) -> bool:
     if isinstance(one, dict):
         return all(one.get(key, kept) is value for key, value in kept.items())
     return one == kept if isinstance(one, set) else all(new is old for new, old in zip(one, kept, strict=True))
-
-
-def _has_new_numbers(one: Any, kept: Any) -> bool:
-    """Whether a container that has moved is a deque, or holds a float that it did not hold."""
-    known = set(map(id, _elements(kept))) if not isinstance(kept, int) else set()
-    return isinstance(one, deque) or any(type(value) is float and id(value) not in known for value in _elements(one))
 
 
 def _digest(one: Any) -> int:

@@ -55,6 +55,9 @@ FIRST_LOOK = 4
 STAGE_ROUNDS = 8
 ENDS = {"precision": 0.3, "options": 0.42, "again": 0.54, "compile": 0.66, "final": 1.0}
 """By stage, the share of the search by which its last round is to end."""
+OPEN = 0.2
+"""The share of the search in which what no stage took is compared to the end. With more, a program in which nothing
+gains is tuned as long as others; with less, eight rounds of long steps are not done."""
 
 
 @dataclass(kw_only=True)
@@ -99,13 +102,15 @@ class Search:
         rivals = [one for one in near if one.effect < winner.effect]
         less = [self.start, *(winner.within(level) for level in LEVELS), *rivals]
         arms = self._usable([DEFAULT, *(one.uncompiled for one in (*less, winner)), winner])
+        ends = ENDS["final"]
         if len(arms) == 1:
             arms += self._usable(self._open())[:1]
+            ends = self.used() + OPEN
         if len(arms) == 1:
             self.is_disturbed = bool(self._disturbed)
             tried = [arm for arm in self.tried if arm.combination == DEFAULT][-1:]
             return tried or self._compare("final", arms, most=STAGE_ROUNDS)
-        found = self._compare("final", arms, most=MORE_LOOKS[-1])
+        found = self._compare("final", arms, most=MORE_LOOKS[-1], ends=ends)
         if _is_open(found) and any(len(arm.every) > len(arm.samples) for arm in found):
             self.is_disturbed = True
             _count_every_round(found)
@@ -181,10 +186,12 @@ class Search:
         peaks = (arm.peak_bytes for arm in self.tried if arm.combination in (DEFAULT, self.start))
         return next((peak for peak in peaks if peak is not None), None)
 
-    def _compare(self, stage: str, combinations: Sequence[Combination], *, most: int) -> list[Tried]:
+    def _compare(
+        self, stage: str, combinations: Sequence[Combination], *, most: int, ends: float | None = None
+    ) -> list[Tried]:
         arms = ranked([Tried(combination=one, stage=stage) for one in combinations])
         self.tried += arms
-        rounds: Rounds[Tried] = Rounds(arms=arms, deadline=ENDS[stage], most=most, was_calm=self.was_calm)
+        rounds: Rounds[Tried] = Rounds(arms=arms, deadline=ends or ENDS[stage], most=most, was_calm=self.was_calm)
         while arm := rounds.next(self.used()):
             rounds.push(arm.note(self.measure(arm.combination)))
             if stage != "final" and len(rounds.arms[0].samples) == FIRST_LOOK and not rounds.within_a_round:
