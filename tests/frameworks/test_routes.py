@@ -68,9 +68,9 @@ ROUTES = [
           REACHED),
     # Reached where the interpreter was given the hook, which Python reads beside its own sitecustomize.
     Route("python -I", "python -I program.py", UNTOUCHED, f"python -I {HOOK}"),
-    Route("python -I, hooked", "hooked/bin/python -I program.py", OWN + REACHED, f"python -I {HOOK}"),
+    Route("python -I, hooked", "hooked/bin/python -I program.py", OWN + REACHED),
     Route("python -E", "python -E program.py", UNTOUCHED, f"python -E {HOOK}"),
-    Route("python -E, hooked", "hooked/bin/python -E program.py", OWN + REACHED, f"python -E {HOOK}"),
+    Route("python -E, hooked", "hooked/bin/python -E program.py", OWN + REACHED),
     # Reached by nothing. MKL's variable is one that gputune sets too; here it makes torch's threads known.
     Route("python -S", "python -S without_site.py", UNTOUCHED, f"python -S {NO_SITE}"),
     Route("env -i", "env -i MKL_NUM_THREADS=1 elsewhere/bin/python program.py", OWN + EMPTIED,

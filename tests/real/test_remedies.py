@@ -359,7 +359,7 @@ def test_the_stand_in_refuses_what_nvidia_smi_refuses(words):
 
 
 RECORDER = """#!/bin/sh
-printf '%s' "${0##*/}" >> "$LOG"; for word in "$@"; do printf '\\t%s' "$word" >> "$LOG"; done; echo >> "$LOG"
+line="${0##*/}"; for word in "$@"; do line="$line\t$word"; done; printf '%s\\n' "$line" >> "$LOG"
 case "${0##*/}" in sudo) exec "$@" ;; mkdir) exec /bin/mkdir "$@" ;; esac
 """
 PROGRAMS = (
