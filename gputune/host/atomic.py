@@ -50,7 +50,7 @@ def _remove_abandoned(target: Path) -> None:
 
 
 def _status(target: Path) -> os.stat_result | None:
-    """That of a regular file; None where there is none. A link's own target may be a stranger's choice."""
+    """The status of a regular file; None where there is none. A link's own target may be a stranger's choice."""
     try:
         status = target.lstat()
     except FileNotFoundError:

@@ -151,12 +151,12 @@ def test_values_in_words(value, text):
     assert value_text(value) == text
 
 
-@pytest.mark.parametrize("steering", ["[/foo] x", "\x1b[2J\x1b]52;c;aGk=\x07", "[link=file:///]x[/link]"])
-def test_nothing_in_a_profile_steers_the_terminal_or_breaks_the_table(steering):
-    text = profile_shown(hostile(steering))
+@pytest.mark.parametrize("planted", ["[/foo] x", "\x1b[2J\x1b]52;c;aGk=\x07", "[link=file:///]x[/link]"])
+def test_nothing_in_a_profile_steers_the_terminal_or_breaks_the_table(planted):
+    text = profile_shown(hostile(planted))
     assert "\x1b" not in text
     assert "\x07" not in text
-    assert text.count(printable(steering)) > 10
+    assert text.count(printable(planted)) > 10
 
 
 def test_a_program_is_a_row_with_its_models_and_settings_and_what_they_gained():

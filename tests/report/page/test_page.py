@@ -133,10 +133,10 @@ def test_its_size(name, text):
     assert len(text.encode()) < {"h200": 700_000}.get(name, 120_000)
 
 
-@pytest.mark.parametrize("steering", [HOSTILE, ESCAPES, "\x00\x7f\ud800 \u2028", "'\"><img src=x onerror=alert(1)>"])
-def test_what_a_profile_holds_is_text_and_nothing_else(steering):
+@pytest.mark.parametrize("planted", [HOSTILE, ESCAPES, "\x00\x7f\ud800 \u2028", "'\"><img src=x onerror=alert(1)>"])
+def test_what_a_profile_holds_is_text_and_nothing_else(planted):
     """The elements are those of the same profile with harmless names, and the texts are shown as they are."""
-    text = page.text(hostile(steering), "a.yaml")
+    text = page.text(hostile(planted), "a.yaml")
     plain = Parsed(page.text(hostile("harmless" * 2), "a.yaml"))
     parsed = Parsed(text)
     assert parsed.faults == []
@@ -147,7 +147,7 @@ def test_what_a_profile_holds_is_text_and_nothing_else(steering):
     assert [set(one.attributes) for one in parsed.all("g", "td", "li", "div", "button")] == [
         set(one.attributes) for one in plain.all("g", "td", "li", "div", "button")
     ]
-    shown = printable(steering.encode(errors="backslashreplace").decode())
+    shown = printable(planted.encode(errors="backslashreplace").decode())
     assert sum(shown in one.text for one in parsed.nodes) > 10
     assert text.replace("\n", "").isprintable()
 
