@@ -10,6 +10,7 @@ of the winner within each lower effect on results, of what was about as fast as 
 the winner itself, goes on until it is decided.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -56,8 +57,8 @@ STAGE_ROUNDS = 8
 ENDS = {"precision": 0.3, "options": 0.42, "again": 0.54, "compile": 0.66, "final": 1.0}
 """By stage, the share of the search by which its last round is to end."""
 OPEN = 0.2
-"""The share of the search in which what no stage took is compared to the end. With more, a program in which nothing
-gains is tuned as long as others; with less, eight rounds of long steps are not done."""
+"""The share of the search in which what no stage took is compared to the end, if that tells. With more, a program in
+which nothing gains is tuned as long as others."""
 
 
 @dataclass(kw_only=True)
@@ -191,7 +192,8 @@ class Search:
     ) -> list[Tried]:
         arms = ranked([Tried(combination=one, stage=stage) for one in combinations])
         self.tried += arms
-        rounds: Rounds[Tried] = Rounds(arms=arms, deadline=ends or ENDS[stage], most=most, was_calm=self.was_calm)
+        deadline, latest = ends or ENDS[stage], ENDS[stage] if ends else -math.inf
+        rounds: Rounds[Tried] = Rounds(arms=arms, deadline=deadline, latest=latest, most=most, was_calm=self.was_calm)
         while arm := rounds.next(self.used()):
             rounds.push(arm.note(self.measure(arm.combination)))
             if stage != "final" and len(rounds.arms[0].samples) == FIRST_LOOK and not rounds.within_a_round:

@@ -10,7 +10,7 @@ import pytest
 
 from gputune.knobs import Value, channels_last
 from gputune.knobs.dataloader_workers import WORKERS
-from gputune.measurement import LOOKS, MORE_LOOKS
+from gputune.measurement import FEWEST_PAIRS, LOOKS, MORE_LOOKS
 from gputune.search import combination
 from gputune.search.budget import STEPS
 from gputune.search.choice import Block, Tried, gaining
@@ -420,6 +420,13 @@ class TestBesideOthers:
         assert search.best({"fused_optimizer": True}) == DEFAULT
         default, fused = search.final(DEFAULT)
         assert [arm.combination for arm, _ in gaining([default, fused])] == [self.one]
+
+    def test_what_no_stage_took_is_compared_in_enough_rounds_to_tell(self) -> None:
+        """Of long steps a fifth of the search has fewer."""
+        program = Program({}, noise=0.02)
+        search = Search(measure=program.measure, used=lambda: program.blocks / 60)
+        found = search.final(search.best({"fused_optimizer": True}))
+        assert [len(arm.samples) for arm in found] == [FEWEST_PAIRS] * 2
 
 
 class TestNeededSteps:
