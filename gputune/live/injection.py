@@ -193,12 +193,15 @@ class Injection(observer.Follower):
         for name, value in flags.items():
             as_tuned = rows[name].status == "applied" and value == knobs.load(name).DEFAULT
             self._outcome.replace(rows[name].and_because("as it was tuned") if as_tuned else rows[name])
+        own = Outcome((), "")
         for root in roots:
-            self._turn_on_in(root, in_models)
+            for row in self._turn_on_in(root, in_models):
+                own.add(row)
         self._outcome.settle()
         if tuned and tuned.loading and WORKERS not in self.rows:
             self._outcome.replace(left(WORKERS, Reason.NO_LOADER()))
-        self._report(roots, tuned)
+        others = {name: row for name, row in self.rows.items() if name not in in_models or row.status != "applied"}
+        self._report(others | own.rows, roots, tuned)
 
     def _for_this_torch(self, tuned: TunedProgram) -> TunedProgram:
         """The program without what was measured with another torch and depends on it."""
@@ -213,9 +216,9 @@ class Injection(observer.Follower):
             )
         return replace(tuned, settings={name: value for name, value in tuned.settings.items() if name not in others})
 
-    def _turn_on_in(self, root: Root, names: Iterable[str]) -> None:
+    def _turn_on_in(self, root: Root, names: Iterable[str]) -> list[Applied]:
         if self._tuned and key(root.model).identity not in self._tuned.models:
-            return
+            return []
         given = self._tuned.settings if self._tuned else self.advice.by_family(root.family)
         values = {name: given[name] for name in names if not knobs.is_default(knobs.load(name), given.get(name))}
         installer = Installer([root], guarded=True)
@@ -225,6 +228,7 @@ class Injection(observer.Follower):
             if rows[name].status == "failed":
                 self._say(f"{name} was not put into {root.name}: {rows[name].why}")
             self._outcome.add(rows[name])
+        return [rows[name] for name in values]
 
     def _switch(self, installer: Installer, values: Values, trains: bool) -> dict[str, Applied]:
         rows = installer.switch(values)
@@ -246,9 +250,9 @@ class Injection(observer.Follower):
         if said := likeness.line(given.profile, given.programs, models, trains=trains, entry=entry()):
             self._say(said)
 
-    def _report(self, roots: list[Root], tuned: TunedProgram | None) -> None:
+    def _report(self, rows: dict[str, Applied], roots: list[Root], tuned: TunedProgram | None) -> None:
         if not self.advice.quiet and _speaks():
-            self._say(line(self.rows, roots, tuned))
+            self._say(line(rows, roots, tuned))
 
 
 def _too_old() -> str | None:

@@ -79,9 +79,9 @@ def _merged(before: Applied, row: Applied) -> Applied:
 
 
 def line(rows: Mapping[str, Applied], roots: Sequence[Root], tuned: TunedProgram | None) -> str:
-    """What was put into the program's models, what was not and why, and how this run differs from the tuned one."""
+    """What was put into these models, what was not and why, and how this run differs from the tuned one."""
     models = ", ".join(dict.fromkeys(f"{root.name} ({root.family})" if root.family else root.name for root in roots))
-    put = [_put(row) for row in rows.values() if row.status == "applied"]
+    put = [_put(row, [root.name for root in roots]) for row in rows.values() if row.status == "applied"]
     left = [
         f"{row.setting} ({row.why})"
         for row in rows.values()
@@ -95,10 +95,13 @@ def line(rows: Mapping[str, Applied], roots: Sequence[Root], tuned: TunedProgram
     return "; ".join([words, *_differences(roots, tuned)])
 
 
-def _put(row: Applied) -> str:
+def _put(row: Applied, models: Sequence[str]) -> str:
     said = row.setting if row.after is True else f"{row.setting} {row.after}"
-    others = [str(why) for why in row.reasons if not is_one(why, Reason.PUT_IN, Reason.NO_IMAGES)]
-    return f"{said} ({'; '.join(others)})" if others else said
+    words = [str(why) for why in row.reasons if not is_one(why, Reason.PUT_IN, Reason.NO_IMAGES)]
+    without = dict.fromkeys(name for name in models if name not in (row.because(Reason.PUT_IN) or models))
+    if without:
+        words.insert(0, f"not into {', '.join(without)}")
+    return f"{said} ({'; '.join(words)})" if words else said
 
 
 def _differences(roots: Sequence[Root], tuned: TunedProgram | None) -> list[str]:

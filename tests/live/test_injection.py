@@ -105,6 +105,28 @@ class TestWhen:
         assert session.became("amp_dtype") == ("applied", "put into Sequential")
         assert len(session.said) == 2
 
+    def test_what_is_said_of_later_models_is_theirs_alone(self, start: Start) -> None:
+        class Other(nn.Sequential):
+            pass
+
+        session, other = start({"amp_dtype": "bfloat16"}), Other(nn.Linear(4, 4).double())
+        trained(mlp())
+        optimizer = sgd(other)
+        for _ in range(2):
+            step(optimizer, other, x=X.double())
+        assert session.said[1].startswith("nothing put into Other (mlp); left: amp_dtype (")
+        trained(mlp())
+        assert session.said[2] == "put into Sequential (mlp): amp_dtype bfloat16"
+
+    def test_of_models_that_step_together_those_are_named_that_a_setting_is_not_put_into(self, start: Start) -> None:
+        class Other(nn.Sequential):
+            def forward(self, x: Any) -> Any:
+                return super().forward(x.double()).float()
+
+        session, other = start({"amp_dtype": "bfloat16"}), Other(nn.Linear(4, 4).double())
+        trained(mlp(), other)
+        assert ": amp_dtype bfloat16 (not into Other; " in session.said[0]
+
     def test_a_later_optimizer_of_the_same_model_changes_nothing_of_the_model(self, start: Start) -> None:
         session, model = start(), mlp()
         trained(model)
