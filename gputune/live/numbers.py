@@ -4,11 +4,11 @@ looked for in its modules' attributes and classes, and some levels deep in conta
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from types import FunctionType, MemberDescriptorType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from ..knobs._called import PLACE
+from ..resources.sample_state import in_slots
 
 DEEP = 4
 """The levels below a module's attributes and classes that are looked into."""
@@ -62,12 +62,4 @@ def _inside(one: Any) -> Iterable[Any]:
         elements = one.values() if isinstance(one, dict) else one
         return list(elements) if len(one) <= MOST else ()
     attributes = getattr(one, "__dict__", None)
-    return [*_in_slots(one), *(attributes.values() if isinstance(attributes, dict) else ())]
-
-
-def _in_slots(one: Any) -> Iterator[Any]:
-    for kind in type(one).__mro__:
-        for each in vars(kind).values() if "__slots__" in vars(kind) else ():
-            if isinstance(each, MemberDescriptorType):
-                with suppress(AttributeError):  # nothing is in there
-                    yield each.__get__(one)
+    return [*in_slots(one), *(attributes.values() if isinstance(attributes, dict) else ())]

@@ -16,6 +16,7 @@ import sys
 import types
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -157,13 +158,7 @@ def _class_parts(kind: type) -> list[Any]:
 
 
 def _instance_parts(one: Any) -> list[Any]:
-    parts = [type(one), *getattr(one, "__dict__", {}).values()]
-    for kind in type(one).__mro__:
-        names = vars(kind).get("__slots__", ())
-        slots = [vars(kind).get(name) for name in ((names,) if isinstance(names, str) else names)]
-        parts += [
-            slot.__get__(one) for slot in slots if isinstance(slot, types.MemberDescriptorType) and _set(slot, one)
-        ]
+    parts = [type(one), *getattr(one, "__dict__", {}).values(), *in_slots(one)]
     if isinstance(one, (dict, *CONTAINERS)):
         most = MOST_ELEMENTS if len(one) <= MOST_ELEMENTS else MOST_ENTERED
         values = one.values() if isinstance(one, dict) else ()
@@ -171,12 +166,13 @@ def _instance_parts(one: Any) -> list[Any]:
     return parts
 
 
-def _set(slot: types.MemberDescriptorType, one: Any) -> bool:
-    try:
-        slot.__get__(one)
-    except AttributeError:
-        return False
-    return True
+def in_slots(one: Any) -> Iterator[Any]:
+    """The attributes of an object that its classes have named in `__slots__`."""
+    for kind in type(one).__mro__:
+        for slot in vars(kind).values() if "__slots__" in vars(kind) else ():
+            if isinstance(slot, types.MemberDescriptorType):
+                with suppress(AttributeError):  # nothing is in there
+                    yield slot.__get__(one)
 
 
 def names_in(code: types.CodeType) -> set[str]:
