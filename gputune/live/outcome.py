@@ -98,8 +98,9 @@ def line(rows: Mapping[str, Applied], roots: Sequence[Root], tuned: TunedProgram
 def _put(row: Applied, models: Sequence[str]) -> str:
     said = row.setting if row.after is True else f"{row.setting} {row.after}"
     words = [str(why) for why in row.reasons if not is_one(why, Reason.PUT_IN, Reason.NO_IMAGES)]
-    without = dict.fromkeys(name for name in models if name not in (row.because(Reason.PUT_IN) or models))
-    if without:
+    holders = row.because(Reason.PUT_IN) or ()  # models, or "DataLoader"
+    without = dict.fromkeys(name for name in models if name not in holders)
+    if 0 < len(without) < len(set(models)):
         words.insert(0, f"not into {', '.join(without)}")
     return f"{said} ({'; '.join(words)})" if words else said
 

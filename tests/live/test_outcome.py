@@ -78,7 +78,7 @@ COMPILED, HALF = put("Sequential", name="compile", value=True), put("Sequential"
         ((LEFT,), f"nothing put into Sequential (mlp); left: amp_dtype ({LEFT.why})"),
         ((COMPILED, left("channels_last", Reason.NO_IMAGES())), "put into Sequential (mlp): compile"),
         ((FAILED,), f"nothing put into Sequential (mlp); left: amp_dtype ({FAILED.why})"),
-        ((put("Sequential", INSTEAD),), f"put into Sequential (mlp): amp_dtype bfloat16 ({INSTEAD})"),
+        ((put("A", INSTEAD),), f"put into Sequential (mlp): amp_dtype bfloat16 ({INSTEAD})"),
     ],
 )
 def test_the_line_says_what_was_put_in_and_what_was_left_and_why(rows: tuple[Applied, ...], said: str) -> None:
