@@ -15,7 +15,8 @@ from typing import Any
 from ..knobs._called import PLACE, called
 from ..knobs._outputs import Uncopied, restored, tensors
 from .faults import may_be_a_settings, may_be_another_uncompiled
-from .patches import module_registered
+from .halves import Halves
+from .patches import module_registered, scripted
 from .states import States
 
 
@@ -62,6 +63,7 @@ class Call:
         self._outside: list[Suspect] = []
         """Suspects that are off, to be turned on one for each call."""
         self._states = States(self._model, device)
+        self._halves = Halves()
         self._weights: list[tuple[dict[str, Any], str]] = []
         """Where the first and the last weight stand."""
         self.raised: Callable[[Exception], None] | None = None
@@ -85,7 +87,7 @@ class Call:
         import torch
 
         model: Any = self._model()
-        # torch.compile cannot trace frames. It sees no other instance: `_clean_copies`.
+        # torch.compile cannot trace frames. It sees no other instance: `_patch`.
         other = None if torch.compiler.is_dynamo_compiling() else called()
         if other is not None and other is not model:
             return (self.users or other._call_impl)(*inputs, **named)
@@ -181,6 +183,7 @@ class Call:
             fault = error
         else:
             self._states.after_call(before)
+            self._halves.restore(before, self.dtype)
             return output
         # Out of the except clause, so that an exception of the program's own shows no other one before it.
         if is_settings:
@@ -249,14 +252,14 @@ def call_of(model: Any, device: str) -> Call:
     call = vars(model).get(PLACE)
     if not isinstance(call, Call):
         call = vars(model)[PLACE] = Call(model, device)
-        _clean_copies()
+        _patch()
     return call
 
 
 @cache
-def _clean_copies() -> None:
+def _patch() -> None:
     """Have a copy of all attributes of a model lose the model's Call as it becomes part of another module, as of what
-    torch.compile returns: compiling would trace the Call as the original's.
+    torch.compile returns: compiling would trace the Call as the original's; and torch.jit.script pass the Call over.
     """
 
     def registered(outer: Any, name: str, module: Any) -> None:
@@ -267,3 +270,4 @@ def _clean_copies() -> None:
                 vars(module)[PLACE] = call.users
 
     module_registered(registered)
+    scripted(PLACE)

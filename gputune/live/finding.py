@@ -4,8 +4,9 @@ Models are the outermost modules that the program calls while gradients are on, 
 """
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ..knobs._outputs import asks_for_last, changed, opaque, tensors
@@ -58,7 +59,7 @@ class ModelFinder(observer.Follower):
         self._before: tuple[States, Before | None] | None = None
         """What the call that runs may change, if it is a model's first."""
         self._hooks: list[Any] = []
-        """Handles of the hooks on the models' outputs, which notice that a program differentiates twice."""
+        """Handles of the hooks on the models' outputs, which notice what a program does with gradients."""
 
     def start(self) -> None:
         self.is_active, self._patience = True, PATIENCE
@@ -110,7 +111,7 @@ class ModelFinder(observer.Follower):
             seen = self.seen[id(model)] = Seen(model=weakref.ref(model), shapes=shapes)
             seen.functions = sorted(set(_custom_functions(found)))
         halves = (torch.float16, torch.bfloat16)
-        self._hooks += [one.register_hook(self._in_backward) for one in found if one.grad_fn is not None]
+        self._hook({id(one): one for one in found if one.grad_fn is not None}.values())
         seen.opaque = seen.opaque or opaque(output)
         seen.uncopied = seen.uncopied or _uncopied(output)
         seen.inference |= torch.is_inference_mode_enabled()
@@ -124,12 +125,30 @@ class ModelFinder(observer.Follower):
             states.after_call(before)
             seen.changes_numbers, seen.changes_weights = states.changes_numbers, states.changes_weights
 
-    def _in_backward(self, _: Any) -> None:
-        """With `create_graph`, and only then, gradients are on during backward."""
+    def _hook(self, outputs: Collection[Any]) -> None:
+        for one in outputs:
+            part = weakref.ref(one) if len(outputs) > 1 else lambda: None  # nothing else is computed from it
+            self._hooks.append(one.register_hook(partial(self._in_backward, part)))
+
+    def _in_backward(self, part: Callable[[], Any], _: Any) -> None:
+        """The gradient of an output arrives. With `create_graph`, and only then, gradients are on during backward."""
         import torch
 
         if torch.is_grad_enabled():
             self.features.add("double backward")
+        if (one := part()) is not None and (one.retains_grad or len(one._backward_hooks) > 1 or _ends_at(one.grad_fn)):
+            self.features.add("gradients of outputs")
+
+
+def _ends_at(node: Any) -> bool:
+    """Whether the backward pass that runs goes no further than a node, whose gradient alone was asked for."""
+    import torch
+
+    try:
+        following = [one for one, _ in node.next_functions if one is not None]
+        return not any(map(torch._C._will_engine_execute_node, following))
+    except RuntimeError:  # torch does not say it of a leaf whose gradient was asked for
+        return False
 
 
 def _uncopied(output: Any) -> str | None:

@@ -200,8 +200,12 @@ class Injection(observer.Follower):
         self._outcome.settle()
         if tuned and tuned.loading and WORKERS not in self.rows:
             self._outcome.replace(left(WORKERS, Reason.NO_LOADER()))
-        others = {name: row for name, row in self.rows.items() if name not in in_models or row.status != "applied"}
-        self._report(others | own.rows, roots, tuned)
+        rows = {
+            name: own.rows.get(name, row)
+            for name, row in self.rows.items()
+            if name in own.rows or name not in in_models or row.status != "applied"
+        }
+        self._report(rows, roots, tuned)
 
     def _for_this_torch(self, tuned: TunedProgram) -> TunedProgram:
         """The program without what was measured with another torch and depends on it."""

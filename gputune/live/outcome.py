@@ -66,6 +66,8 @@ def obstacle(root: Root, name: str, value: Value) -> Applied | None:
         return left(name, "it holds an iterator, so a call that fails could not be repeated")
     if knob.IN_CALLS and root.seen.uncopied:
         return left(name, f"it returns a {root.seen.uncopied}, which cannot be copied")
+    if knob.IN_CALLS and "gradients of outputs" in root.features:
+        return left(name, "the program takes gradients of one of its outputs, from which another may be computed")
     found = knob.obstacle(root, value)
     return left(name, found.why, found.users) if found else None
 

@@ -18,7 +18,9 @@ from .loading import asked_late, made_with
 
 Undo = Callable[[], object]
 Function = Callable[..., Any]
-Feature = Literal["autocast", "selective checkpointing", "reentrant checkpointing", "double backward"]
+Feature = Literal[
+    "autocast", "selective checkpointing", "reentrant checkpointing", "double backward", "gradients of outputs"
+]
 """A feature of torch that a program uses itself, and that a setting may not bear."""
 
 
@@ -149,6 +151,15 @@ def backward_begun(begun: Callable[[list[Any]], None]) -> Undo:
     holders: list[Any] = [torch.Tensor, torch.autograd]
     backwards = [replaced(one, "backward", followed(one.backward)) for one in holders]
     return together([*backwards, replaced(torch.amp.GradScaler, "scale", scale)])
+
+
+def scripted(place: str) -> Undo:
+    """Have torch.jit.script leave an attribute of modules alone, as it does torch's own."""
+    from torch.jit import _recursive
+
+    ignored = getattr(_recursive, "ignored_attributes", [])
+    ignored.append(place)
+    return lambda: ignored.remove(place)
 
 
 def optimizer_saved(change: Callable[[Any, Any], Any], copied: Callable[[Any, Any], Any]) -> Undo:

@@ -109,7 +109,7 @@ class States:
             if self._left:
                 self._left -= 1
                 return self._everything(inputs)
-            containers = [(place, one, _kept(one)) for place, one in self._found(self._moving)]
+            containers = [(place, one, _kept(one)) for place, one in found_at(self._moving)]
             return Before(inputs, containers + _given(inputs), self._sources, _tensors(inputs) + self._buffers)
         except Exception as error:
             if is_for_the_program(error):
@@ -142,12 +142,12 @@ class States:
             return "what it changes cannot be read"
         if self._never:
             return self._never
-        if any(is_iterator(one) for given in before.inputs for one in (given, *_elements(given))):
+        if any(is_iterator(one) for given in before.inputs for one in (given, *elements(given))):
             return "an iterator is among its inputs"
         if before.has_moved():
             return "its buffers or inputs have changed"
         places = () if before.weights is not None else self._usual.keys() - set(self._moving)
-        if any(_digest(one) != self._usual[place] for place, one in self._found(places)):
+        if any(_digest(one) != self._usual[place] for place, one in found_at(places)):
             return "its attributes have changed"
         before.put_back()
         return None
@@ -158,7 +158,7 @@ class States:
 
         model = self._model()
         containers = list(_containers(model))
-        values = [value for _, one in containers for value in _elements(one)]
+        values = [value for _, one in containers for value in elements(one)]
         found = [*model.buffers(), *model.parameters(), *(one for one in values if isinstance(one, torch.Tensor))]
         usual = {id(one): one for one in found if not is_lazy(one) and not one.is_inference()}.values()
         weights = [one for one in usual if isinstance(one, torch.nn.Parameter)]
@@ -173,18 +173,19 @@ class States:
         before.numbers = Numbers(model)
         return before
 
-    def _found(self, places: Iterable[Place]) -> Iterator[tuple[Place, Any]]:
-        """The containers that stand at these places now."""
-        for module, name in places:
-            own = getattr(module(), "__dict__", None)  # that of a module which is gone is None
-            one = own if name is None or own is None else _container(own.get(name))
-            if one is not None:
-                yield (module, name), one
+
+def found_at(places: Iterable[Place]) -> Iterator[tuple[Place, Any]]:
+    """The containers that stand at these places now."""
+    for module, name in places:
+        own = getattr(module(), "__dict__", None)  # that of a module which is gone is None
+        one = own if name is None or own is None else _container(own.get(name))
+        if one is not None:
+            yield (module, name), one
 
 
 def iterator_in(model: Any) -> bool:
     """Whether a model holds an iterator, from which a call that is made again would take something else."""
-    return any(is_iterator(value) for _, one in _containers(model) for value in _elements(one))
+    return any(is_iterator(value) for _, one in _containers(model) for value in elements(one))
 
 
 def is_iterator(one: Any) -> bool:
@@ -225,7 +226,8 @@ def _kept(one: Any) -> Any:
     return one.copy() if len(one) <= LARGE else len(one)
 
 
-def _elements(one: Any) -> Iterable[Any]:
+def elements(one: Any) -> Iterable[Any]:
+    """What a container holds, unless it is large."""
     if type(one) not in CONTAINERS or len(one) > LARGE:
         return ()
     return list(one.values()) if isinstance(one, dict) else list(one)

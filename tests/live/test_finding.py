@@ -82,6 +82,29 @@ class TestBackward:
         backward(Calls(torch.square)(X_ASKED))
         assert ("double backward" in finder.features) is twice
 
+    @pytest.mark.parametrize(
+        ("use", "asked"),
+        [
+            (lambda out, features: features.retain_grad(), True),
+            (lambda out, features: features.register_hook(lambda gradient: gradient * 2), True),
+            (lambda out, features: torch.autograd.grad(out.sum(), features, retain_graph=True), True),
+            (lambda out, features: out.backward(torch.ones_like(out), True, inputs=[features]), True),
+            (lambda out, features: torch.autograd.grad(out.sum(), X_ASKED, retain_graph=True), False),
+            (lambda out, features: (out.grad_fn, features.detach().requires_grad_().retain_grad()), False),
+        ],
+    )
+    @pytest.mark.parametrize("together", [True, False])
+    def test_gradients_of_one_of_several_outputs_are_seen(
+        self, finder: ModelFinder, use: Any, asked: bool, together: bool
+    ) -> None:
+        """Another one may be computed from it, and not from its copy. What a single output gives is used as it is."""
+        model, head = Calls(lambda x: (x.sin(), x)), Calls()
+        out, features = model(X_ASKED) if together else (None, head(X_ASKED))
+        out = out if together else features.sin()
+        use(out, features)
+        out.sum().backward()
+        assert ("gradients of outputs" in finder.features) is (asked and together)
+
     def test_afterwards_no_hook_is_left(self, finder: ModelFinder) -> None:
         model = Calls(lambda x: (x, model.layer.weight))
         out, weight = model(X)

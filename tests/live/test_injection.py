@@ -153,6 +153,11 @@ class TestWhat:
         assert images[0].weight.is_contiguous(memory_format=torch.channels_last)
         assert "put into Sequential (convnet), Sequential (mlp), Sequential: " in session.said[0]
 
+    def test_settings_are_named_in_the_order_of_their_names(self, start: Start) -> None:
+        session = start({"fused_optimizer": True, "channels_last": True, "amp_dtype": "bfloat16"})
+        trained(convnet())
+        assert session.said == ["put into Sequential (convnet): amp_dtype bfloat16, channels_last, fused_optimizer"]
+
     def test_where_nothing_gains_it_is_said(self, start: Start) -> None:
         session, model = start({}, families={"mlp": {}}), mlp()
         trained(model)

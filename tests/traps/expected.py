@@ -106,6 +106,14 @@ TRAPS: dict[str, Trap] = {
     "gradients_turn_sparse": Trap(rows=rows(fused="failed: its gradients became sparse")),
     "gradient_penalty": Trap(rows=rows(compile="skipped: (create_graph)"), compiles=True, argv=("1",)),
     "inference_only": Trap(rows=NEVER, script="inference"),
+    **{
+        f"gradients_of_outputs_{how}": Trap(
+            rows=rows("skipped: the program takes gradients", "skipped: the program takes gradients"),
+            script="gradients_of_outputs",
+            argv=(how,),
+        )
+        for how in ("grad", "hook", "retain")
+    },
     "jit_script": Trap(
         rows=rows(
             PUT + "; is compiled by torch.jit",

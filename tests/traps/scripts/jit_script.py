@@ -21,7 +21,16 @@ def train(model):
     return optimizer
 
 
-model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+
+    def forward(self, inputs):
+        return self.layers(inputs)
+
+
+model = Net()
 optimizer = train(model)
 scripted = torch.jit.script(model)
 buffer = io.BytesIO()

@@ -1,4 +1,6 @@
-"""A model that keeps a tensor in an attribute, for a loss that reads it there; and one that returns its input."""
+"""A model that keeps a tensor in an attribute, for a loss and for an evaluation that read it there, and another one in
+a buffer; and that returns its input.
+"""
 
 import torch
 from torch import nn
@@ -8,9 +10,11 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.encoder, self.decoder = nn.Linear(4, 2), nn.Linear(2, 4)
+        self.register_buffer("center", torch.zeros(2))
 
     def forward(self, inputs):
         self.codes = self.encoder(inputs)
+        self.center = self.codes.detach().mean(0)
         return inputs, self.decoder(self.codes)
 
 
@@ -24,4 +28,5 @@ for _ in range(5):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    print(same is inputs, outputs.dtype, loss.dtype)
+    print(same is inputs, outputs.dtype, loss.dtype, model.codes.detach().numpy().dtype)
+print({name: value.dtype for name, value in model.state_dict().items()})
