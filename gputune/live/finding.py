@@ -136,7 +136,11 @@ class ModelFinder(observer.Follower):
 
         if torch.is_grad_enabled():
             self.features.add("double backward")
-        if (one := part()) is not None and (one.retains_grad or len(one._backward_hooks) > 1 or _ends_at(one.grad_fn)):
+        one = part()
+        if one is None or one.grad_fn is None:
+            return
+        hooks = one._backward_hooks or ()  # none any more behind what writes to it
+        if one.retains_grad or len(hooks) > 1 or _ends_at(one.grad_fn):
             self.features.add("gradients of outputs")
 
 

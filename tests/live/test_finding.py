@@ -90,6 +90,7 @@ class TestBackward:
             (lambda out, features: torch.autograd.grad(out.sum(), features, retain_graph=True), True),
             (lambda out, features: out.backward(torch.ones_like(out), True, inputs=[features]), True),
             (lambda out, features: torch.autograd.grad(out.sum(), X_ASKED, retain_graph=True), False),
+            (lambda out, features: (out.div_(2), features.sum().backward(retain_graph=True)), False),
             (lambda out, features: (out.grad_fn, features.detach().requires_grad_().retain_grad()), False),
         ],
     )
