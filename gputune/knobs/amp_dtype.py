@@ -43,6 +43,8 @@ def obstacle(root: Root, value: Value) -> Obstacle | None:
         return Obstacle(
             f"{', '.join(root.seen.functions)}: an autograd.Function that may not bear autocast (it lacks custom_fwd)"
         )
+    if root.seen.sparse:
+        return Obstacle("it uses torch.sparse.mm, whose backward pass fails in mixed precision")
     if root.device == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
         return Obstacle("this device computes in float16 only, which needs a loss scaler in the script")
     return None

@@ -4,7 +4,7 @@ Models are the outermost modules that the program calls while gradients are on, 
 """
 
 import weakref
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -30,6 +30,8 @@ class Seen:
     """The shapes of the tensors that it was called with."""
     functions: list[str] = field(default_factory=list)
     """The custom autograd.Functions behind its outputs that do not say how they behave under autocast."""
+    sparse: bool = False
+    """Whether its outputs come from torch.sparse.mm."""
     half: bool = False
     """Whether an output was in half precision."""
     channels_last: bool = False
@@ -109,7 +111,10 @@ class ModelFinder(observer.Follower):
         if seen is None or seen.model() is not model:
             shapes = [tuple(one.shape) for one in tensors(inputs)]
             seen = self.seen[id(model)] = Seen(model=weakref.ref(model), shapes=shapes)
-            seen.functions = sorted(set(_custom_functions(found)))
+            nodes = _nodes(found)
+            functions = {node._forward_cls for node in nodes if hasattr(node, "_forward_cls")}
+            seen.functions = sorted({one.__qualname__ for one in functions if _is_custom(one)})
+            seen.sparse = any(node.name().startswith("SparseAddmm") for node in nodes)
         halves = (torch.float16, torch.bfloat16)
         self._hook({id(one): one for one in found if one.grad_fn is not None}.values())
         seen.opaque = seen.opaque or opaque(output)
@@ -165,22 +170,20 @@ def _uncopied(output: Any) -> str | None:
     return None
 
 
-def _custom_functions(outputs: list[Any]) -> Iterator[str]:
-    """The names of the user's own autograd.Functions in a graph, except for those decorated with custom_fwd."""
+def _nodes(outputs: list[Any]) -> set[Any]:
+    """The nodes of an autograd graph."""
     waiting = [one.grad_fn for one in outputs if one.grad_fn is not None]
     known = set(waiting)
     while waiting and len(known) < MOST_NODES:
-        node = waiting.pop()
-        function = getattr(node, "_forward_cls", None)
-        if function is not None and _is_custom(function):
-            yield function.__qualname__
-        for following, _ in node.next_functions:
+        for following, _ in waiting.pop().next_functions:
             if following is not None and following not in known:
                 known.add(following)
                 waiting.append(following)
+    return known
 
 
 def _is_custom(function: Any) -> bool:
+    """Whether an autograd.Function is the user's own and not decorated with custom_fwd."""
     home = function.__module__ or ""
     if home.partition(".")[0] == "torch" and not home.startswith("torch._library"):
         return False

@@ -114,6 +114,7 @@ TRAPS: dict[str, Trap] = {
         )
         for how in ("grad", "hook", "retain")
     },
+    "graph_convolution": Trap(rows=rows("skipped: it uses torch.sparse.mm")),
     "jit_script": Trap(
         rows=rows(
             PUT + "; is compiled by torch.jit",
