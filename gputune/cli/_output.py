@@ -79,11 +79,14 @@ LOCK_SECONDS = 10.0
 def write_over(target: Path, made: Callable[[Profile | None], Profile], *, existed: bool) -> Profile:
     """Write what `made` returns for the profile that is in the file by now, under a lock: others may have changed it
     since it was read. Return what was written. Raises MeasureError as `write` does, and where a file that `existed` as
-    a profile is none any more: then it stays, and the result goes beside it.
+    a profile is none any more: then it stays, and the result goes beside it. For `-` it is printed on stdout.
     """
     from gputune import profile
     from gputune.host.node_lock import node_lock
 
+    if str(target) == "-":
+        write(whole := made(None), target)
+        return whole
     with ExitStack() as stack:
         with suppress(OSError):  # a file system without locks
             file = target.resolve()

@@ -43,9 +43,9 @@ def tune(
     command: Annotated[
         list[str] | None, typer.Argument(metavar="CMD", help="After --: the command, and its arguments.")
     ] = None,
-    output: Annotated[Path, _choices.output("The profile that gets the result; it keeps all else that it has.")] = Path(
-        "profile.yaml"
-    ),
+    output: Annotated[
+        Path, _choices.output("The profile that gets the result and keeps all else that it has; - is stdout.")
+    ] = Path("profile.yaml"),
     profile: Annotated[
         str | None,
         typer.Option(
@@ -108,9 +108,11 @@ def tune(
 
     words = _command(command or [])
     require(numerics, LEVELS, "level", "--numerics")
-    check_writable(output)
-    if output.exists():
-        load(output)  # raises for what is no profile, which would be lost
+    to_file = str(output) != "-"
+    if to_file:
+        check_writable(output)
+        if output.exists():
+            load(output)  # raises for what is no profile, which would be lost
     host = Host()
     with temporary_folder() as folder, _what_it_wrote(folder):
         request = TuneRequest(
@@ -130,7 +132,7 @@ def tune(
     if sys.stderr is not None:
         print_program(result, sys.stderr)
         if is_told:
-            show(answer(result, output, words), err=True)
+            show(answer(result, output if to_file else None, words), err=True)
     if not is_told:
         raise MeasureError(*untold(result, words))
 

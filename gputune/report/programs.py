@@ -15,6 +15,7 @@ from gputune.knobs.dataloader_workers import WORKERS
 from gputune.measurement import FEWEST_PAIRS, LEAST_GAIN, Measurement
 from gputune.profile import Profile, Program
 from gputune.report import json
+from gputune.report.answer_parts import PLACEHOLDER
 from gputune.report.charts import STAR, Cell, Chart, Mark, Picture, number, ratio, ratio_mark
 from gputune.report.progress import elapsed_words
 from gputune.report.tables import console_of, draw, plain
@@ -210,8 +211,10 @@ def untold(result: TuneResult, command: Sequence[str]) -> tuple[str, str]:
     return f"{entry}: nothing can be told beside others: {result.disturbed}", f"wait for a calm machine: {wait}"
 
 
-def answer(result: TuneResult, path: Path, command: Sequence[str]) -> str:
-    """The last lines of a tune of a command, whose result is in the file `path`; the very last one can be typed."""
+def answer(result: TuneResult, path: Path | None, command: Sequence[str]) -> str:
+    """The last lines of a tune of a command; the very last one can be typed. The result is in the file `path`, or was
+    printed if that is None.
+    """
     program = result.program
     if result.gain is None:
         return f"{program.entry}: {why_nothing(program)}"
@@ -227,8 +230,9 @@ def answer(result: TuneResult, path: Path, command: Sequence[str]) -> str:
         _losses(program),
         *([f"{result.more_memory:.2f} times the memory"] if result.more_memory else []),
     ]
-    applied = quoted("gputune", "apply", str(path), "--", *command)
-    return "\n".join([f"{program.entry}: {'; '.join(words)}", *_cost(program), applied])
+    printed = [] if path else [f"the profile was printed; once it is in a file, {PLACEHOLDER}, type:"]
+    applied = quoted("gputune", "apply", str(path or PLACEHOLDER), "--", *command)
+    return "\n".join([f"{program.entry}: {'; '.join(words)}", *_cost(program), *printed, applied])
 
 
 def _losses(program: Program) -> str:

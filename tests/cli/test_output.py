@@ -1,6 +1,7 @@
 """A profile that is written over one that others may have changed meanwhile."""
 
 import threading
+from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
 
@@ -58,6 +59,17 @@ class TestReplacing:
         (tmp_path / "p.yaml").write_text(text + "more: 1\n")
         assert self.kept(tmp_path / "p.yaml") == (program(),)
         assert capsys.readouterr().err == ""
+
+
+def test_for_stdout_it_is_printed_and_no_file_is_read_or_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "-").write_text("no profile")
+    with chdir(tmp_path):
+        written = write_over(Path("-"), adding, existed=True)
+    assert capsys.readouterr().out == dump(written)
+    assert written.programs == (TUNED,)
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("-", "no profile")]
 
 
 def test_what_was_edited_since_it_was_read_stays(tmp_path: Path) -> None:

@@ -166,6 +166,12 @@ class TestStars:
         assert self.chart(program(settings=values, measurements=(PLAIN, OPEN))).star == "probably best"
 
 
+def test_a_profile_that_was_printed_is_applied_from_a_file() -> None:
+    assert answer(tuned(), None, ["python", "train.py"]).endswith(
+        "\nthe profile was printed; once it is in a file, PROFILE, type:\ngputune apply PROFILE -- python train.py"
+    )
+
+
 def said_at_the_end(found: TuneResult) -> str:
     return answer(found, Path("profile.yaml"), ["python", "train.py"])
 
