@@ -78,7 +78,13 @@ REMEDIES = {
 FEWER = "; or try fewer settings, such as --only amp_dtype,fused_optimizer"
 
 READS_STDIN = "it read its standard input, which is empty here: name a file, as in sh -c 'python train.py < answers'"
-NOTHING_TO_READ = b"EOFError: EOF when reading a line"
+NOTHING_TO_READ = (b"EOFError: EOF when reading a line",)
+NO_ROOM = (b"No space left on device", b"unexpected pos")
+"""What the system says, and torch as it saves a checkpoint."""
+NO_ROOM_LEFT = (
+    "what it writes while it is tuned lies in {}, or in memory if that is an overlay: "
+    "set TMPDIR to a folder of a disk that has room for all of it"
+)
 
 
 def tune(request: TuneRequest, log: IO[bytes], *, host: Host, progress: Callable[[Progress], None]) -> TuneResult:
@@ -105,17 +111,20 @@ def tune(request: TuneRequest, log: IO[bytes], *, host: Host, progress: Callable
 
 
 def _remedy(failure: RunFailed, request: TuneRequest, log: Path) -> str:
-    if _read_stdin(log):
+    if _ended_with(log, NOTHING_TO_READ):
         return READS_STDIN
+    if _ended_with(log, NO_ROOM):
+        return f"{NO_ROOM_LEFT.format(request.folder.parent)}; its output is in {log}"
     remedy = REMEDIES.get(failure.how, f"its output is in {log}")
     return remedy + FEWER if failure.how == "short" and not request.only else remedy
 
 
-def _read_stdin(log: Path) -> bool:
-    """Whether the end of a program's output is what input() raises where there is nothing to read."""
+def _ended_with(log: Path, words: Sequence[bytes]) -> bool:
+    """Whether the end of a program's output holds any of these words."""
     with suppress(OSError), log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - END_BYTES))
-        return NOTHING_TO_READ in file.read()
+        end = file.read()
+        return any(one in end for one in words)
     return False
 
 

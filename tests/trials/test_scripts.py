@@ -356,6 +356,7 @@ def test_a_rank_that_ended_is_named_though_others_raise_because_of_it(
     ("name", "options", "says"),
     [
         ("reads_stdin", (), "(exit code 1); it read its standard input, which is empty here: name a file"),
+        ("finds_no_room", (), "; what it writes while it is tuned lies in "),
         ("never_steps", ("--minutes", "0.1"), "were seen within 6 s; tune a command that trains"),
         ("ends_early", (), "it made 5 training steps, and some "),
     ],
