@@ -55,8 +55,9 @@ def usual(output: Any) -> Any:
 
 
 def changed(output: Any, change: Callable[[Any], Any]) -> Any:
-    """The output with every tensor changed, at any depth of tuples, lists, mappings and dataclasses. What holds none
-    that becomes another one is returned as it is. Raises `Uncopied` if a class makes no copy.
+    """The output with every tensor changed, at any depth of tuples, lists, mappings, dataclasses and torch's
+    distributions. What holds none that becomes another one is returned as it is. Raises `Uncopied` if a class makes no
+    copy.
 
     Types are kept: named tuples, and subclasses of dict such as the outputs of transformers.
     """
@@ -183,3 +184,8 @@ def _items(output: Any) -> Iterator[tuple[Any, Any]]:
             yield from enumerate(output)
     elif is_dataclass(output) and not isinstance(output, type):
         yield from ((field.name, getattr(output, field.name, None)) for field in fields(output))
+    elif type(output) not in PLAIN:
+        from torch.distributions import Distribution
+
+        if isinstance(output, Distribution):
+            yield from vars(output).items()

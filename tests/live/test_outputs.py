@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import distributions
 
 from gputune.knobs._outputs import Uncopied, opaque, restored, tensors, usual
 
@@ -231,6 +232,26 @@ def test_tensors_finds_each_in_order() -> None:
 @pytest.mark.parametrize("kind", [list, tuple, lambda found: dict(enumerate(found))])
 def test_tensors_finds_what_follows_many_numbers(kind: Any, last: Any) -> None:
     assert [len(one) for one in tensors(kind([*range(999), None, "text", last]))] == [1]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: distributions.Normal(x, x.exp()),
+        lambda x: distributions.Categorical(logits=x),
+        lambda x: distributions.Independent(distributions.Normal(x, 1.0), 1),
+        lambda x: distributions.TransformedDistribution(distributions.Normal(x, 1.0), distributions.TanhTransform()),
+    ],
+)
+def test_a_distribution_has_its_parameters_in_fp32(make: Any) -> None:
+    logits = torch.linspace(-2, 2, 12, dtype=HALF).reshape(4, 3)
+    found, plain = restored({"policy": make(logits)}, HALF)["policy"], make(logits.float())
+    torch.manual_seed(0)
+    sample = found.sample()
+    torch.manual_seed(0)
+    torch.testing.assert_close(sample, plain.sample(), rtol=0.05, atol=0.05)
+    assert type(found) is type(plain)
+    assert found.log_prob(sample).dtype == FULL
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Models that return a named tuple, a dict of a class of its own, a dataclass, nested tuples, and other things;
+"""Models that return a named tuple, a dict of a class of its own, a dataclass, nested tuples, distributions, and more;
 if so asked, only one that returns an object of a class that nobody else knows.
 """
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.distributions import Categorical
 
 Named = namedtuple("Named", "logits hidden count")
 
@@ -71,7 +72,7 @@ def shown(output):
         return [shown(value) for value in output]
     if isinstance(output, Data):
         return {field.name: shown(getattr(output, field.name)) for field in fields(output)}
-    return type(output).__name__
+    return str(output.logits.dtype) if isinstance(output, Categorical) else type(output).__name__
 
 
 KINDS = {
@@ -81,10 +82,12 @@ KINDS = {
     "data": lambda logits: Data(logits, loss=logits.sum()),
     "nested": lambda logits: (logits, (logits, [logits, {"deep": (logits,)}]), None, "word"),
     "list": lambda logits: [logits],
+    "policy": lambda logits: Categorical(logits=logits),
+    "policy and value": lambda logits: {"policy": Categorical(logits=logits), "logits": logits},
     "size": lambda logits: (logits, logits.shape, torch.max(logits, dim=1)),
 }
 KINDS = {"object": Holder} if "object" in sys.argv else KINDS
-READ = dict.fromkeys(("output", "data", "object"), lambda output: output.logits)
+READ = dict.fromkeys(("output", "data", "object", "policy"), lambda output: output.logits)
 torch.manual_seed(0)
 inputs = torch.randn(8, 4)
 for name, make in KINDS.items():
