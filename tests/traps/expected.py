@@ -153,7 +153,7 @@ TRAPS: dict[str, Trap] = {
     "own_autocast_in_forward": Trap(rows=rows("kept-user: uses autocast")),
     "own_autocast_later": Trap(script="own_autocast", argv=("5",)),
     "own_call": Trap(),
-    "own_channels_last": Trap(rows=rows(last="kept-user: uses channels_last")),
+    "own_channels_last": Trap(rows=rows(last="kept-user: in channels_last already")),
     "own_compile": Trap(rows=rows(compile="kept-user: compiles it itself"), compiles=True),
     "own_compile_function": Trap(
         rows=all_rows("skipped: no model was called"), since=(2, 5), script="own_compile", argv=("function",)
