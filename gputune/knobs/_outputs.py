@@ -13,6 +13,10 @@ LONG = 16
 looking into each element."""
 
 
+Known = dict[int, tuple[Any, Any]]
+"""By its id, what was replaced, and by what."""
+
+
 class Uncopied(TypeError):
     """An output whose class makes no copy with other tensors, as a setting needs it."""
 
@@ -21,11 +25,11 @@ class Uncopied(TypeError):
         self.output, self.setting = output, setting
 
 
-def restored(output: Any, half: Any, inputs: Any = None) -> Any:
+def restored(output: Any, half: Any, inputs: Any = None, known: Known | None = None) -> Any:
     """The output with tensors of the dtype `half` in FP32. If `inputs` are given and none of them asks for
     channels_last, it has torch's usual layout, and what is a view of another tensor has the layout that it would have;
     but parameters are returned themselves. The layout stays in an output that cannot be copied; if its dtype would
-    stay, too, `Uncopied` is raised.
+    stay, too, `Uncopied` is raised. `known` is as in `changed`.
     """
     import torch
 
@@ -39,7 +43,7 @@ def restored(output: Any, half: Any, inputs: Any = None) -> Any:
         return tensor.to(dtype)
 
     try:
-        return changed(output, restore)
+        return changed(output, restore, known)
     except Uncopied as error:
         if any(one.dtype == half for one in tensors(output)):
             raise Uncopied(output, "amp_dtype") from error
@@ -54,19 +58,28 @@ def usual(output: Any) -> Any:
         raise Uncopied(output, "inference_mode") from error
 
 
-def changed(output: Any, change: Callable[[Any], Any]) -> Any:
+def changed(output: Any, change: Callable[[Any], Any], known: Known | None = None) -> Any:
     """The output with every tensor changed, at any depth of tuples, lists, mappings, dataclasses and torch's
-    distributions. What holds none that becomes another one is returned as it is. Raises `Uncopied` if a class makes no
-    copy.
+    distributions. What holds none that becomes another one is returned as it is, and what is in several places becomes
+    one and the same, also in what else is changed with the same `known`. Raises `Uncopied` if a class makes no copy.
 
     Types are kept: named tuples, and subclasses of dict such as the outputs of transformers.
     """
+    known = {} if known is None else known
+    if type(output) in PLAIN:
+        return output
+    if id(output) not in known:
+        known[id(output)] = output, _changed(output, change, known)
+    return known[id(output)][1]
+
+
+def _changed(output: Any, change: Callable[[Any], Any], known: Known) -> Any:
     import torch
 
     if isinstance(output, torch.Tensor):
         return change(output)
     items = list(_items(output))
-    new = [(key, changed(one, change)) for key, one in items]
+    new = [(key, changed(one, change, known)) for key, one in items]
     if all(one is old for (_, one), (_, old) in zip(new, items, strict=True)):
         return output
     try:
@@ -112,15 +125,18 @@ def opaque(output: Any) -> str | None:
 
 
 def is_channels_last(tensor: Any) -> bool:
-    """Whether a 4-d tensor's layout is channels_last and could not be the usual one as well."""
+    """Whether a 4-d tensor's layout is channels_last, or a 5-d one's channels_last_3d, and could not be the usual one
+    as well.
+    """
     import torch
 
-    return not tensor.is_contiguous() and bool(tensor.is_contiguous(memory_format=torch.channels_last))
+    last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(tensor.dim())
+    return last is not None and not tensor.is_contiguous() and bool(tensor.is_contiguous(memory_format=last))
 
 
 def _is_laid_out(output: Any, inputs: Any) -> bool:
-    """Whether an output is a 4-d tensor in channels_last and would not be without the setting."""
-    return output.dim() == 4 and is_channels_last(output) and not _is_the_programs(output, inputs)
+    """Whether an output is in channels_last and would not be without the setting, as also the stack of several."""
+    return is_channels_last(output) and not _is_the_programs(output, inputs)
 
 
 def _is_part(output: Any, inputs: Any) -> bool:
@@ -146,7 +162,7 @@ def _usual_strides(output: Any, inputs: Any) -> list[int] | None:
     ordered = [step for size, step in steps if size > 1]
     if 0 in ordered or ordered == sorted(ordered, reverse=True):
         return None
-    if base is None or base.dtype != output.dtype or not _is_laid_out(base, inputs):
+    if base is None or base.dtype != output.dtype or base.dim() != 4 or not _is_laid_out(base, inputs):
         return None
     _, channels, height, width = base.shape
 
@@ -185,7 +201,8 @@ def _items(output: Any) -> Iterator[tuple[Any, Any]]:
     elif is_dataclass(output) and not isinstance(output, type):
         yield from ((field.name, getattr(output, field.name, None)) for field in fields(output))
     elif type(output) not in PLAIN:
-        from torch.distributions import Distribution
+        from torch.distributions import Distribution, Transform
 
-        if isinstance(output, Distribution):
+        # A transform may keep the last tensor that it made, with what it made it from.
+        if isinstance(output, Distribution | Transform):
             yield from vars(output).items()

@@ -33,20 +33,26 @@ INSTEAD = {"float16": "bfloat16"}
 
 
 def obstacle(root: Root, value: Value) -> Obstacle | None:
-    import torch
-
     if "autocast" in root.features or root.seen.half or root.seen.autocast is not None:
         return Obstacle("the program uses autocast or half precision itself", users=True)
+    why = _what_does_not_bear_it(root)
+    return Obstacle(why) if why else None
+
+
+def _what_does_not_bear_it(root: Root) -> str | None:
+    import torch
+
     if "selective checkpointing" in root.features:
-        return Obstacle("it uses selective checkpointing")
+        return "it uses selective checkpointing"
     if root.seen.functions:
-        return Obstacle(
-            f"{', '.join(root.seen.functions)}: an autograd.Function that may not bear autocast (it lacks custom_fwd)"
-        )
+        names = ", ".join(root.seen.functions)
+        return f"{names}: an autograd.Function that may not bear autocast (it lacks custom_fwd)"
+    if root.seen.keeps:
+        return f"its calls keep tensors in {root.seen.keeps}, which would be in half precision there"
     if root.seen.sparse:
-        return Obstacle("it uses torch.sparse.mm, whose backward pass fails in mixed precision")
+        return "it uses torch.sparse.mm, whose backward pass fails in mixed precision"
     if root.device == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
-        return Obstacle("this device computes in float16 only, which needs a loss scaler in the script")
+        return "this device computes in float16 only, which needs a loss scaler in the script"
     return None
 
 
@@ -60,7 +66,7 @@ def turn_on(root: Root, value: Value) -> Value:
     # Reentrant checkpointing computes a part without gradients first: casts kept from there would have none.
     # A cast is stale once its weight is written to within the call.
     root.call.cache = "reentrant checkpointing" not in root.features and not root.seen.changes_weights
-    root.call.dtype = torch.bfloat16
+    root.call.dtype, root.call.computed = torch.bfloat16, root.seen.computed
     return INSTEAD["float16"]
 
 

@@ -26,7 +26,7 @@ class Reason(Enum):
     PUT_IN = "put into {all}"
     TF32_FORBIDDEN = TF32_OVERRIDE + "=0 defeats it: nothing will run in TF32"
     TF32_FORCED = TF32_OVERRIDE + "=1 defeats it: matmuls and RNNs will run in TF32"
-    NO_MODEL = "no model was called with gradients between two optimizer steps"
+    NO_MODEL = "no model that returned tensors was called with gradients between two optimizer steps"
     NO_STEP = "no optimizer took two steps"
     MANY_MODELS = "{0} modules are called one by one"
     OTHER_MODELS = "tuned for other models than this program's"

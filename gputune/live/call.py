@@ -6,16 +6,16 @@ a program makes of all attributes has it, though; so each call asks whom it is f
 """
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cache
 from types import NoneType
 from typing import Any
 
 from ..knobs._called import PLACE, called
-from ..knobs._outputs import Uncopied, restored, tensors
+from ..knobs._outputs import Known, Uncopied, restored, tensors
 from .faults import may_be_a_settings, may_be_another_uncompiled
-from .halves import Halves
+from .held import Attribute, restore
 from .patches import module_registered, scripted
 from .states import States
 
@@ -49,6 +49,8 @@ class Call:
         self._model = _reference(model)
         self.device = device
         self.dtype: Any = None
+        self.computed: Collection[Attribute] = ()
+        """Where its calls leave tensors, which are in FP32 for the program."""
         self.cache = True
         """Whether autocast may keep a weight's cast for its next use in the same call."""
         self.users: Callable[..., Any] | None = vars(model).get(PLACE)
@@ -63,7 +65,6 @@ class Call:
         self._outside: list[Suspect] = []
         """Suspects that are off, to be turned on one for each call."""
         self._states = States(self._model, device)
-        self._halves = Halves()
         self._weights: list[tuple[dict[str, Any], str]] = []
         """Where the first and the last weight stand."""
         self.raised: Callable[[Exception], None] | None = None
@@ -140,7 +141,10 @@ class Call:
         context.by_gputune = True  # `patches.feature_used` looks for the program's own
         with context:
             output = call(*inputs, **named)
-        return restored(output, self.dtype, (inputs, named) if self.channels_last else None)
+        known: Known = {}
+        seen = restored(output, self.dtype, (inputs, named) if self.channels_last else None, known)
+        restore(self.computed, self.dtype, known)
+        return seen
 
     def _is_in_float32(self) -> bool:
         """Whether the weights are still what they were: a program may call `model.bfloat16()` at any time. The first
@@ -183,7 +187,6 @@ class Call:
             fault = error
         else:
             self._states.after_call(before)
-            self._halves.restore(before, self.dtype)
             return output
         # Out of the except clause, so that an exception of the program's own shows no other one before it.
         if is_settings:

@@ -12,6 +12,7 @@ from typing import Any
 from ..knobs._outputs import asks_for_last, changed, opaque, tensors
 from ..knobs._signals import is_for_the_program
 from . import observer
+from .held import Attribute
 from .patches import Feature
 from .states import Before, States
 
@@ -44,6 +45,10 @@ class Seen:
     """The class of something in an output that may hold tensors and cannot be looked into."""
     changes_numbers: bool = False
     """Whether its forward drew from Python's random numbers, or changed a float or a deque that it holds."""
+    computed: list[Attribute] = field(default_factory=list)
+    """The attributes in which its forward left other tensors."""
+    keeps: str | None = None
+    """An attribute that holds such tensors where they cannot be replaced."""
     changes_weights: bool = False
     """Whether its forward wrote to its weights."""
     uncopied: str | None = None
@@ -126,9 +131,10 @@ class ModelFinder(observer.Follower):
         if torch.is_autocast_enabled(self.device):
             seen.autocast = torch.get_autocast_dtype(self.device)
         if self._before is not None:
-            states, before = self._before
+            (states, before), self._before = self._before, None
             states.after_call(before)
             seen.changes_numbers, seen.changes_weights = states.changes_numbers, states.changes_weights
+            seen.computed, seen.keeps = states.computed
 
     def _hook(self, outputs: Collection[Any]) -> None:
         for one in outputs:

@@ -19,7 +19,7 @@ from ..knobs._called import PLACE
 from ..knobs._outputs import tensors
 from ..knobs._random import common_sources, set_state, state_of
 from ..knobs._signals import is_for_the_program
-from .numbers import Numbers
+from .held import Attribute, Held
 
 WHOLE = 2
 """Before so many calls everything is copied, which shows what moves at all. Buffers are too many to be copied for each
@@ -40,7 +40,7 @@ class Before:
 
     __slots__ = (
         "_clones", "_version", "_version_of_weights", "_watched",
-        "containers", "inputs", "numbers", "sources", "weights",
+        "containers", "held", "inputs", "sources", "weights",
     )  # fmt: skip
 
     def __init__(self, inputs: Sequence[Any], containers: list[Any], sources: list[Any], watched: list[Any]) -> None:
@@ -51,7 +51,7 @@ class Before:
         self._clones: list[tuple[Any, int, Any]] = []
         self.weights: list[Any] | None = None
         self._version_of_weights = 0
-        self.numbers: Numbers | None = None
+        self.held: Held | None = None
 
     def keep_everything(self, weights: list[Any]) -> None:
         """Copy the tensors, too, but for the weights."""
@@ -95,7 +95,11 @@ class States:
         """The sources of random numbers that moved in calls."""
         self._buffers: list[Any] = []
         self.changes_numbers = False
-        """Whether a call that everything was kept of changed `numbers`, or drew from `random` or a random.Random."""
+        """Whether a call that everything was kept of changed numbers that the model holds, or drew from `random` or a
+        random.Random.
+        """
+        self.computed: tuple[list[Attribute], str | None] = [], None
+        """What the last such call has left in the model (`Held`)."""
         self._never: str | None = None
         """Why no call can be made again."""
 
@@ -127,7 +131,9 @@ class States:
         known = {id(one) for one in self._sources}
         self._sources += [one for one, kept in before.sources if id(one) not in known and not _is_state(one, kept)]
         self.changes_numbers |= any(one is random or isinstance(one, random.Random) for one in self._sources)
-        self.changes_numbers |= before.numbers is not None and before.numbers.have_changed(self._model())
+        if before.held is not None:
+            self.changes_numbers |= before.held.has_other_numbers(self._model())
+            self.computed = before.held.computed(self._model())
         if before.weighs_otherwise():
             self._never = WRITES
 
@@ -170,7 +176,7 @@ class States:
         kept = [(place, one, _kept(one)) for place, one in containers]
         before = Before(inputs, kept + _given(inputs), sources, _tensors(inputs) + self._buffers)
         before.keep_everything(weights)
-        before.numbers = Numbers(model)
+        before.held = Held(model)
         return before
 
 

@@ -472,7 +472,8 @@ class TestAgain:
             weight.sum().backward()
             optimizer.step()
         assert session.said == [
-            "nothing was put into the program: no model was called with gradients between two optimizer steps"
+            "nothing was put into the program: "
+            "no model that returned tensors was called with gradients between two optimizer steps"
         ]
 
 
