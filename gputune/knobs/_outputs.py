@@ -35,9 +35,9 @@ def restored(output: Any, half: Any, inputs: Any = None, known: Known | None = N
 
     def restore(tensor: Any) -> Any:
         dtype = torch.float32 if tensor.dtype == half else tensor.dtype
-        if inputs is not None and tensor.layout == torch.strided and not (tensor.is_nested or tensor.is_contiguous()):
+        if inputs is not None and tensor.layout == torch.strided and not (tensor.is_nested or _is_usual(tensor)):
             if _is_laid_out(tensor, inputs) or (tensor._base is None and _is_part(tensor, inputs)):
-                return tensor.to(dtype=dtype, memory_format=torch.contiguous_format)
+                return tensor.to(dtype=dtype, memory_format=torch.contiguous_format, copy=True)
             if strides := _usual_strides(tensor, inputs):
                 return torch.empty_strided(tensor.shape, strides, dtype=dtype, device=tensor.device).copy_(tensor)
         return tensor.to(dtype)
@@ -125,18 +125,25 @@ def opaque(output: Any) -> str | None:
 
 
 def is_channels_last(tensor: Any) -> bool:
-    """Whether a 4-d tensor's layout is channels_last, or a 5-d one's channels_last_3d, and could not be the usual one
-    as well.
-    """
+    """Whether a 4-d tensor's layout is channels_last and could not be the usual one as well."""
     import torch
 
-    last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(tensor.dim())
-    return last is not None and not tensor.is_contiguous() and bool(tensor.is_contiguous(memory_format=last))
+    return not tensor.is_contiguous() and bool(tensor.is_contiguous(memory_format=torch.channels_last))
+
+
+def _is_usual(tensor: Any) -> bool:
+    return bool(tensor.is_contiguous()) and not asks_for_last(tensor)
 
 
 def _is_laid_out(output: Any, inputs: Any) -> bool:
-    """Whether an output is in channels_last and would not be without the setting, as also the stack of several."""
-    return is_channels_last(output) and not _is_the_programs(output, inputs)
+    """Whether an output is a 4-d tensor in channels_last, or several put together, and would not be without the
+    setting.
+    """
+    import torch
+
+    is_last = asks_for_last(output) and output.is_contiguous(memory_format=torch.channels_last)
+    are_last = output.dim() > 4 and output._base is None and not output.is_contiguous()
+    return (is_last or are_last) and not _is_the_programs(output, inputs)
 
 
 def _is_part(output: Any, inputs: Any) -> bool:
@@ -162,7 +169,9 @@ def _usual_strides(output: Any, inputs: Any) -> list[int] | None:
     ordered = [step for size, step in steps if size > 1]
     if 0 in ordered or ordered == sorted(ordered, reverse=True):
         return None
-    if base is None or base.dtype != output.dtype or base.dim() != 4 or not _is_laid_out(base, inputs):
+    if base is None or base.dtype != output.dtype or base.dim() != 4:
+        return None
+    if not is_channels_last(base) or _is_the_programs(base, inputs):
         return None
     _, channels, height, width = base.shape
 

@@ -35,25 +35,27 @@ INSTEAD = {"float16": "bfloat16"}
 def obstacle(root: Root, value: Value) -> Obstacle | None:
     if "autocast" in root.features or root.seen.half or root.seen.autocast is not None:
         return Obstacle("the program uses autocast or half precision itself", users=True)
-    why = _what_does_not_bear_it(root)
+    why = next((why for why, is_so in _reasons(root).items() if is_so), None)
     return Obstacle(why) if why else None
 
 
-def _what_does_not_bear_it(root: Root) -> str | None:
+def _reasons(root: Root) -> dict[str, object]:
+    """Why a model may not bear mixed precision, and whether it is so."""
     import torch
 
-    if "selective checkpointing" in root.features:
-        return "it uses selective checkpointing"
-    if root.seen.functions:
-        names = ", ".join(root.seen.functions)
-        return f"{names}: an autograd.Function that may not bear autocast (it lacks custom_fwd)"
-    if root.seen.keeps:
-        return f"its calls keep tensors in {root.seen.keeps}, which would be in half precision there"
-    if root.seen.sparse:
-        return "it uses torch.sparse.mm, whose backward pass fails in mixed precision"
-    if root.device == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
-        return "this device computes in float16 only, which needs a loss scaler in the script"
-    return None
+    seen = root.seen
+    has_bfloat16 = root.device != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
+    functions = ", ".join(seen.functions)
+    # A cache of keys and values is for the model itself.
+    hidden = seen.opaque and not seen.opaque.endswith("Cache")
+    return {
+        "it uses selective checkpointing": "selective checkpointing" in root.features,
+        f"{functions}: an autograd.Function that may not bear autocast (it lacks custom_fwd)": functions,
+        f"its calls keep tensors in {seen.keeps}, which would be in half precision there": seen.keeps,
+        f"its output holds an object of the class {seen.opaque}, whose tensors would be in half precision": hidden,
+        "it uses torch.sparse.mm, whose backward pass fails in mixed precision": seen.sparse,
+        "this device computes in float16 only, which needs a loss scaler in the script": not has_bfloat16,
+    }
 
 
 def turn_on(root: Root, value: Value) -> Value:

@@ -62,6 +62,8 @@ def turn_on(root: Root, value: Value) -> Value:
         config.backward_pass_autocast = "off"  # noqa: S105 - no password
     if hasattr(config, "donated_buffer"):
         config.donated_buffer = False  # with it, backward(retain_graph=True) raises
+    # As of TF32 that is off, or of its own deprecated parts.
+    warnings.filterwarnings("ignore", module=r"torch\._(dynamo|functorch|inductor)\.")
     _tell_caches_apart(root)
     call = root.inner_call
     # What is put back on trial, after a call that failed, must be rehearsed anew.

@@ -77,6 +77,8 @@ def with_sparse_gradients() -> Root:
         ("amp_dtype", rooted(mlp(), features={"selective checkpointing"}), "it uses selective checkpointing", False),
         ("amp_dtype", rooted(mlp(), functions=["A", "B"]), "A, B: an autograd.Function that may not bear", False),
         ("amp_dtype", rooted(mlp(), sparse=True), "it uses torch.sparse.mm, whose backward pass fails", False),
+        ("amp_dtype", rooted(mlp(), keeps="history"), "its calls keep tensors in history, which would be in", False),
+        ("amp_dtype", rooted(mlp(), opaque="Actions"), "its output holds an object of the class Actions", False),
         ("channels_last", rooted(mlp()), "it has no 2-d convolutions", False),
         ("channels_last", rooted(nn.Conv1d(3, 3, 3)), "it has no 2-d convolutions", False),
         ("channels_last", rooted(nn.ModuleList([nn.Conv2d(3, 3, 3), nn.Conv3d(3, 3, 3)])), "it has 5-d tensors", False),

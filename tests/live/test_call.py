@@ -87,6 +87,27 @@ class TestMixedPrecision:
             output = model(torch.ones(2, channels, 8, 8).to(memory_format=torch.channels_last))
         assert output.permute(0, 2, 3, 1).view(-1, 4).shape == (72, 4)
 
+    @pytest.mark.parametrize(("channels", "size"), [(1, 8), (4, 3)])
+    def test_outputs_that_are_both_layouts_at_once_do_not_ask_for_channels_last(self, channels: int, size: int) -> None:
+        model = nn.Conv2d(3, channels, 3).to(memory_format=torch.channels_last)
+        call_of(model, "cpu").channels_last = True
+        output = model(torch.ones(2, 3, size, size))
+        assert output.stride() == torch.empty(output.shape).stride()
+
+    @pytest.mark.parametrize("channels", [1, 4])
+    def test_outputs_put_together_have_the_usual_layout_too(self, channels: int) -> None:
+        class Frames(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.layer = nn.Conv2d(3, channels, 3).to(memory_format=torch.channels_last)
+
+            def forward(self, frames: Any) -> Any:
+                return torch.stack([self.layer(one) for one in frames], 1)
+
+        model = Frames()
+        call_of(model, "cpu").channels_last = True
+        assert model(torch.ones(5, 2, 3, 8, 8)).is_contiguous()
+
     @pytest.mark.parametrize("shape", [(2, 3, 1, 1), (1, 1, 8, 8), (2, 1, 8, 1)])
     def test_inputs_that_are_both_layouts_at_once_ask_for_none(self, shape: tuple[int, ...]) -> None:
         model = nn.ConvTranspose2d(shape[1], 4, 3).to(memory_format=torch.channels_last)
