@@ -1,6 +1,7 @@
 """Profiles and measurements as plain data, and commands run as a user runs them."""
 
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -124,13 +125,15 @@ def until(true: Callable[[], object], seconds: float = 60.0) -> None:
         time.sleep(0.02)
 
 
-def on_a_full_disk(folder: Path, name: str, words: str, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """`gputune WORDS` in a folder on a full disk where the file `name` holds "old"; then stdout lists the files and
+def on_a_full_disk(
+    folder: Path, name: str, words: str, env: Mapping[str, str], old: str = "old"
+) -> subprocess.CompletedProcess[str]:
+    """`gputune WORDS` in a folder on a full disk where the file `name` holds `old`; then stdout lists the files and
     shows that one.
     """
     script = f"""
         mount -t tmpfs -o size=16k small {folder} || exit
-        cd {folder} && echo old > {name} && head -c 20000 /dev/zero > filler 2>/dev/null
+        cd {folder} && echo {shlex.quote(old)} > {name} && head -c 20000 /dev/zero > filler 2>/dev/null
         {sys.executable} -m gputune {words}; code=$?
         ls -A; cat {name}; exit $code
     """

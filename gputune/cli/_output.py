@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable
@@ -17,8 +18,17 @@ if TYPE_CHECKING:
     from gputune.profile import Profile
 
 
-def check_writable(target: Path, option: str = "-o") -> None:
-    """Raises UsageError, which names the `option`, unless the file can be written."""
+PROFILE = re.compile(rb'^\s*{?\s*"?schema"?\s*:', re.MULTILINE)
+PAGE = re.compile(rb"<(!DOCTYPE )?html", re.IGNORECASE)
+REPORT = re.compile(rb"^# gputune bug report")
+LOOKED_AT = 4096
+"""The bytes at the beginning of a file that tell what it is."""
+
+
+def check_writable(target: Path, option: str = "-o", replaces: re.Pattern[bytes] = PROFILE) -> None:
+    """Raises UsageError, which names the `option`, unless the file can be written. What is there and not empty must be
+    of the kind that it `replaces`: a script that is named by mistake would be lost.
+    """
     try:
         folder, exists, regular = target.resolve().parent, target.exists(), target.is_file()
     except (OSError, RuntimeError) as error:
@@ -29,6 +39,8 @@ def check_writable(target: Path, option: str = "-o") -> None:
     if exists and not regular:
         more = ", or print it with -o -" if option == "-o" else ""
         raise UsageError(f"{option} {target}: is not a regular file", f"name a regular file{more}")
+    if exists and not _is_of_kind(target, replaces):
+        raise UsageError(f"{option} {target}: is another file, which would be lost", "choose another name")
     if not folder.is_dir():
         raise UsageError(f"{option} {target}: the folder {folder} does not exist", f"create it: mkdir -p {folder}")
     try:
@@ -36,6 +48,15 @@ def check_writable(target: Path, option: str = "-o") -> None:
     except OSError as error:
         fault = f"{option} {target}: {folder} cannot be written to: {error.strerror}"
         raise UsageError(fault, "choose another folder") from None
+
+
+def _is_of_kind(target: Path, kind: re.Pattern[bytes]) -> bool:
+    try:
+        with target.open("rb") as file:
+            begin = file.read(LOOKED_AT)
+    except OSError:  # which writing will name
+        return True
+    return not begin.strip() or kind.search(begin) is not None
 
 
 def check_folder(option: str, folder: Path) -> None:
@@ -59,10 +80,8 @@ def write_page(source: Path, target: Path) -> None:
 
     if str(target) == "-":
         raise UsageError("--html -: a page is written to a file", "name one, such as --html profile.html")
-    check_writable(target, "--html")
+    check_writable(target, "--html", PAGE)
     found = profile.load(source)
-    if target.exists() and target.samefile(source):
-        raise UsageError(f"--html {target}: is the profile itself", "name another file")
     text = page.text(found, str(source))
     try:
         atomic.write(target.resolve(), text)

@@ -48,7 +48,7 @@ def bug_report(
     from gputune.report.progress import waiting
 
     if file:
-        _output.check_writable(file, "FILE")
+        _output.check_writable(file, "FILE", _output.REPORT)
     clean = cleaner()
     with waiting("reading this machine, and importing torch in other processes ..."):
         facts, sections = _sections(clean)

@@ -59,7 +59,7 @@ def test_without_a_file_it_is_only_shown(env: dict[str, str], tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_with_a_file_it_is_shown_and_written_for_this_user_alone(env: dict[str, str], tmp_path: Path) -> None:
-    (tmp_path / "old.md").write_text("old")
+    (tmp_path / "old.md").write_text("# gputune bug report\n")
     (tmp_path / "old.md").chmod(0o644)
     for name in ("new.md", "old.md"):
         done = gputune("bug-report", name, env=env, cwd=tmp_path)
@@ -86,10 +86,12 @@ def test_a_bad_file_is_refused_before_anything_is_read(
 @pytest.mark.real
 def test_a_full_disk_is_one_line_and_the_report_is_shown(env: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
-    done = on_a_full_disk(tmp_path / "disk", "report.md", "bug-report report.md", env)
+    done = on_a_full_disk(tmp_path / "disk", "report.md", "bug-report report.md", env, "# gputune bug report")
     assert done.returncode == 3
     assert titles(done.stdout) == SECTIONS
-    assert done.stdout.endswith("\nfiller\nreport.md\nold\n"), "the old file stays, and nothing is left beside it"
+    assert done.stdout.endswith("\nfiller\nreport.md\n# gputune bug report\n"), (
+        "the old file stays, and nothing is left beside it"
+    )
     assert "not written" in done.stderr
 
 

@@ -1,5 +1,7 @@
 """Wrong usage is one line: which word, what is wrong with it, and what was probably meant."""
 
+from pathlib import Path
+
 import pytest
 from forked import refusal
 from making import gputune
@@ -131,3 +133,19 @@ def test_a_number_out_of_range_is_one_line(number):
     said = refusal("check", f"--expect-gpus={number}")
     assert said.startswith("gputune: invalid value for '--expect-gpus': ")
     assert said.endswith("; see: gputune check --help\n")
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "probe -o train.py",
+        "tune -o train.py -- python train.py",
+        "merge a.yaml b.yaml -o train.py",
+        "show a.yaml --html train.py",
+        "bug-report train.py",
+    ],
+)
+def test_a_file_that_gputune_has_not_written_is_not_replaced(typed: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import torch\n")
+    assert ": is another file, which would be lost; choose another name\n" in refusal(*typed.split(), cwd=tmp_path)
+    assert (tmp_path / "train.py").read_text() == "import torch\n"

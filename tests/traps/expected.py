@@ -94,7 +94,7 @@ TRAPS: dict[str, Trap] = {
     },
     "export": Trap(),
     "fork_child": Trap(),
-    "forward_method": Trap(rows=all_rows("skipped: no model was called"), script="in_forward", argv=("Direct",)),
+    "forward_method": Trap(rows=all_rows("skipped: no model that returned"), script="in_forward", argv=("Direct",)),
     "frozen_backbone": Trap(),
     "fsdp2": Trap(
         rows=all_rows("skipped: holds the parameters in its own way"), since=(2, 6), script="wrapped", argv=("fsdp2",)
@@ -145,7 +145,7 @@ TRAPS: dict[str, Trap] = {
     "optimizer_pickled": Trap(),
     "optimizer_subclass": Trap(rows=rows(fused="skipped: is none of torch's Adam, AdamW, SGD")),
     "output_in_an_object": Trap(
-        rows=all_rows("skipped: no model was called"), script="outputs_of_kinds", argv=("object",)
+        rows=all_rows("skipped: no model that returned"), script="outputs_of_kinds", argv=("object",)
     ),
     "output_kept_aside": Trap(),
     "outputs_of_kinds": Trap(rows=rows(PUT + "; it returns a Strict")),
@@ -156,7 +156,7 @@ TRAPS: dict[str, Trap] = {
     "own_channels_last": Trap(rows=rows(last="kept-user: in channels_last already")),
     "own_compile": Trap(rows=rows(compile="kept-user: compiles it itself"), compiles=True),
     "own_compile_function": Trap(
-        rows=all_rows("skipped: no model was called"), since=(2, 5), script="own_compile", argv=("function",)
+        rows=all_rows("skipped: no model that returned"), since=(2, 5), script="own_compile", argv=("function",)
     ),
     "own_compile_in_place": Trap(rows=rows(compile="kept-user: compiles it itself"), compiles=True),
     "own_compile_later": Trap(script="own_compile_in_place", argv=("later",)),
@@ -180,7 +180,7 @@ TRAPS: dict[str, Trap] = {
         rows=rows(fused="skipped: its gradients are sparse"), script="sparse_embedding", argv=("later",)
     ),
     "spawn_child": Trap(fresh=True),
-    "steps_without_model": Trap(rows=all_rows("skipped: no model was called")),
+    "steps_without_model": Trap(rows=all_rows("skipped: no model that returned")),
     "tensor_subclass": Trap(since=(2, 5)),
     "thread_of_its_own": Trap(),
     "tied_weights": Trap(),
