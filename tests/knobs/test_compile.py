@@ -1,5 +1,6 @@
 """torch.compile, put into a model and taken out; it is replaced by what calls the model plainly."""
 
+import warnings
 from typing import Any
 
 import pytest
@@ -148,3 +149,25 @@ def test_dropout_draws_the_random_numbers_that_it_draws_uncompiled(monkeypatch: 
     assert root
     knob.turn_off(root)
     assert drawn[0] == drawn[1]
+
+
+@pytest.mark.slow
+def test_a_sum_with_a_multiple_of_a_product_of_matrices_is_compiled_as_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "compile", COMPILE)
+
+    class Average(nn.Module):
+        def forward(self, sums: Any, x: Any) -> Any:
+            return sums.mul(0.9).add_(x.T @ x, alpha=0.1), torch.add(x @ x, x, alpha=-1), x.add(x)
+
+    inputs = torch.eye(4), torch.ones(4, 4)
+    compiled = knob.compiled_call(Average())(*inputs)
+    assert all(map(torch.allclose, compiled, Average()(*inputs)))
+
+
+@pytest.mark.slow
+def test_what_the_compiler_warns_of_is_not_the_programs(recwarn: pytest.WarningsRecorder) -> None:
+    turn_on(mlp())
+    for module in ("torch._inductor.compile_fx", "torch._dynamo.eval_frame"):
+        warnings.warn_explicit("of its own", UserWarning, "f.py", 1, module=module)
+    warnings.warn_explicit("the program's", UserWarning, "f.py", 2, module="torch.optim")
+    assert [str(one.message) for one in recwarn] == ["the program's"]

@@ -45,6 +45,7 @@ NEVER = all_rows("skipped: no optimizer took two steps")
 FAILED = "failed: its call failed with it"
 TRAPS: dict[str, Trap] = {
     "accumulation": Trap(),
+    "action_of_a_distribution": Trap(),
     "add_param_group": Trap(),
     "anomaly_detection": Trap(),
     "assertion_in_forward": Trap(rows=rows(FAILED), script="in_forward", argv=("Assertion",)),
@@ -169,6 +170,7 @@ TRAPS: dict[str, Trap] = {
     "parametrized": Trap(rows=rows(last=PUT + "; it has no 2-d convolutions")),
     "random_numbers": Trap(),
     "random_numbers_when_a_call_fails": Trap(rows=rows(FAILED)),
+    "records": Trap(rows=rows("skipped: its calls keep tensors in records")),
     "same_seed_twice": Trap(rows=IMAGES),
     "save": Trap(rows=IMAGES),
     "several_calls": Trap(),
