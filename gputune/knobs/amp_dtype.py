@@ -13,7 +13,7 @@ Source: PyTorch, "Automatic Mixed Precision" recipe.
 
 from typing import Literal
 
-from . import Limits, Need, Numerics, Obstacle, Phase, Root, Stage, Value
+from . import Limits, Need, Numerics, Obstacle, Phase, Root, Stage, Value, _line_search
 
 VALUE = Literal["bfloat16", "float16"] | None
 DEFAULT = None
@@ -68,6 +68,7 @@ def turn_on(root: Root, value: Value) -> Value:
     # Reentrant checkpointing computes a part without gradients first: casts kept from there would have none.
     # A cast is stale once its weight is written to within the call.
     root.call.cache = "reentrant checkpointing" not in root.features and not root.seen.changes_weights
+    _line_search.watch()
     root.call.dtype, root.call.computed = torch.bfloat16, root.seen.computed
     return INSTEAD["float16"]
 

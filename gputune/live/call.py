@@ -13,6 +13,7 @@ from types import NoneType
 from typing import Any
 
 from ..knobs._called import PLACE, called
+from ..knobs._line_search import running as line_searches
 from ..knobs._outputs import Known, Uncopied, restored, tensors
 from .faults import may_be_a_settings, may_be_another_uncompiled
 from .held import Attribute, restore
@@ -123,6 +124,7 @@ class Call:
 
         casts = (
             self.dtype is not None
+            and not line_searches
             and self._is_in_float32()
             and not torch.is_autocast_enabled(self.device)  # the program's own, whose outputs stay as they are
             and not any(one.dtype in (torch.float16, torch.bfloat16) for one in tensors((inputs, named)))

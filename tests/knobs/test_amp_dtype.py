@@ -61,3 +61,19 @@ def test_a_gpu_without_bfloat16_would_need_a_loss_scaler(monkeypatch: pytest.Mon
     for supported in (True, False):
         monkeypatch.setattr("torch.cuda.is_bf16_supported", lambda including_emulation, supported=supported: supported)
         assert (amp_dtype.obstacle(root, "float16") is None) is supported
+
+
+def test_steps_of_lbfgs_run_in_fp32_as_a_training_goes_on_with_them() -> None:
+    model, x = nn.Linear(4, 4), torch.randn(8, 4)
+    plain = model(x)
+    amp_dtype.turn_on(rooted(model), "bfloat16")
+    assert not torch.equal(model(x), plain)
+    seen = []
+
+    def closure() -> Any:
+        seen.append(torch.equal(model(x), plain))
+        return model(x).square().sum()
+
+    torch.optim.LBFGS(model.parameters(), lr=0, max_iter=1).step(closure)
+    assert set(seen) == {True}
+    assert not torch.equal(model(x), plain)
