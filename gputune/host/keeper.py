@@ -23,6 +23,7 @@ from contextlib import suppress
 
 VARIABLE = "GPUTUNE_TEMPORARY"
 """The environment variable that names FOLDER to the command; it is not there where the folder could not be made."""
+COMPILED = "TORCHINDUCTOR_CACHE_DIR"
 NOT_STARTED = "not_started"
 """The key, in the object that is written then, of the number of the error for which the command did not start."""
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
@@ -158,14 +159,20 @@ def _is_tracker(pid: int, state: bytes) -> bool:
 
 
 def _killed(pid: int) -> set[int]:
-    """Kill a process; return the inodes of its semaphores and tensors, whose names may change until it has stopped."""
+    """Kill a process; return the inodes of its semaphores and tensors, whose names may change until it has stopped.
+    A library that it was linking, in torch's cache of compiled code, would be taken for a whole one.
+    """
     try:
         os.kill(pid, signal.SIGSTOP)
         found = {int(line.split()[4]) for line in _read(pid, "maps").splitlines() if SHARED.search(line)}
         for name in os.listdir(f"/proc/{pid}/fd"):
             with suppress(OSError):
-                if SHARED.match(os.fsencode(os.readlink(f"/proc/{pid}/fd/{name}"))):
+                path = os.readlink(f"/proc/{pid}/fd/{name}")
+                if SHARED.match(os.fsencode(path)):
                     found.add(os.stat(f"/proc/{pid}/fd/{name}").st_ino)
+                is_compiled = path.endswith(".so") and path.startswith(os.environ.get(COMPILED, "\0"))
+                if is_compiled and int(_read(pid, f"fdinfo/{name}").split()[3], 8) & os.O_ACCMODE:
+                    os.unlink(f"/proc/{pid}/root{path}")
         return found
     finally:
         os.kill(pid, signal.SIGKILL)

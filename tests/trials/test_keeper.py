@@ -48,11 +48,11 @@ time.sleep(60)
 
 
 @contextmanager
-def keeper(folder: Path, *command: str) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
+def keeper(folder: Path, *command: str, **variables: str) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
     (folder / "said").touch()
     reader, writer = os.pipe()
     words = [*keeper_words(reader), *command]
-    child = subprocess.Popen(words, cwd=folder, env=environ(), pass_fds=[reader], stdin=subprocess.PIPE)
+    child = subprocess.Popen(words, cwd=folder, env=environ(**variables), pass_fds=[reader], stdin=subprocess.PIPE)
     os.close(reader)
     try:
         yield child, writer
@@ -77,6 +77,25 @@ class TestLeavesNothing:
             os.close(writer)
             assert child.wait(20) == 128 + signal.SIGKILL
             assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
+
+
+LINKS = """
+import os
+whole, half = open("whole.so"), open("half.so", "w")
+if not os.fork():
+    open("said", "w").write("so")
+    os.read(0, 1)
+    os._exit(0)
+while open("said").read() != "so":
+    pass
+"""
+
+
+def test_a_library_that_is_half_linked_does_not_stay_among_compiled_code(tmp_path: Path) -> None:
+    (tmp_path / "whole.so").touch()
+    with keeper(tmp_path, sys.executable, "-c", LINKS, TORCHINDUCTOR_CACHE_DIR=str(tmp_path)) as (child, _):
+        assert child.wait(20) == 0
+    assert [one.name for one in tmp_path.glob("*.so")] == ["whole.so"]
 
 
 def test_a_command_that_is_killed(tmp_path: Path) -> None:
