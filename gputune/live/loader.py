@@ -127,10 +127,12 @@ class LoaderSettings:
         if row := _pinning_obstacle(names or frozenset(), pin):
             del extra["pin_memory"], values[PIN]
             self._note(row)
+        notes = dict(load.notes)
+        if load.workers and draws_random_numbers(loader.dataset):
+            notes[WORKERS] = (*notes.get(WORKERS, ()), "its samples draw other random numbers there")
         for name, value in values.items():
             if name in loading.choices:
-                notes = load.notes.get(name, ())
-                reasons: tuple[Why | str, ...] = (Reason.PUT_IN("DataLoader"), *notes)
+                reasons: tuple[Why | str, ...] = (Reason.PUT_IN("DataLoader"), *notes.get(name, ()))
                 self._note(Applied(setting=name, after=value, status="applied", source="profile", reasons=reasons))
         return extra
 

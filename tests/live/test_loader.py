@@ -393,6 +393,11 @@ def test_what_a_signal_handler_raises_while_workers_are_decided_reaches_the_prog
         assert workers(DataLoader(SAMPLES)) == 0
     signal.signal(signal.SIGUSR1, before)
 
+    def test_samples_that_draw_random_numbers_are_told_to_draw_others(self, start: Start) -> None:
+        session = start()
+        assert workers(DataLoader(Random())) == 2
+        assert session.became()[2] == "put into DataLoader; its samples draw other random numbers there"
+
 
 class TestRefused:
     def test_a_stream_would_be_repeated_by_every_worker(self, start: Start) -> None:
