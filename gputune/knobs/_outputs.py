@@ -39,7 +39,7 @@ def restored(output: Any, half: Any, inputs: Any = None, known: Known | None = N
             if _is_laid_out(tensor, inputs) or (tensor._base is None and _is_part(tensor, inputs)):
                 return tensor.to(dtype=dtype, memory_format=torch.contiguous_format, copy=True)
             if strides := _usual_strides(tensor, inputs):
-                return torch.empty_strided(tensor.shape, strides, dtype=dtype, device=tensor.device).copy_(tensor)
+                return tensor.new_empty_strided(tensor.shape, strides, dtype=dtype).copy_(tensor)
         return tensor.to(dtype)
 
     try:
@@ -48,6 +48,27 @@ def restored(output: Any, half: Any, inputs: Any = None, known: Known | None = N
         if any(one.dtype == half for one in tensors(output)):
             raise Uncopied(output, "amp_dtype") from error
         return output
+
+
+def entering(inputs: Any, named: Any, known: Known) -> tuple[Any, Any]:
+    """The inputs of a call in channels_last. Images that require gradients are views, whose gradients reach the program
+    in torch's usual layout. It is added to `known` that an output which is such a view is the input itself. If an input
+    asks for channels_last, all are what they were.
+    """
+    import torch
+
+    given = [one for one in (*inputs, *named.values()) if isinstance(one, torch.Tensor) and one.requires_grad]
+    if not given or not torch.is_grad_enabled() or any(map(asks_for_last, tensors((inputs, named)))):
+        return inputs, named
+    views = {}
+    for one in given:
+        if one.dim() > 2 and one.layout == torch.strided and not one.is_nested:
+            view = one.view_as(one)
+            if view.requires_grad:  # for a transform of torch.func that does not ask for its gradient it does not
+                view.register_hook(torch.Tensor.contiguous)
+                views[id(one)], known[id(view)] = view, (view, one)
+    changed_inputs = tuple(views.get(id(one), one) for one in inputs)
+    return changed_inputs, {name: views.get(id(one), one) for name, one in named.items()}
 
 
 def usual(output: Any) -> Any:

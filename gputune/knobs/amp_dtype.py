@@ -45,7 +45,7 @@ def _reasons(root: Root) -> dict[str, object]:
 
     seen = root.seen
     has_bfloat16 = root.device != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
-    functions = ", ".join(seen.functions)
+    functions = ", ".join(seen.without_custom_fwd)
     # A cache of keys and values is for the model itself.
     hidden = seen.opaque and not seen.opaque.endswith("Cache")
     return {

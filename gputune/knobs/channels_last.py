@@ -36,10 +36,20 @@ def obstacle(root: Root, value: Value) -> Obstacle | None:
         return Obstacle("its weights or inputs are in channels_last already", users=True)
     if root.is_ddp and not root.in_turn:
         return Obstacle("DistributedDataParallel had wrapped it before")
+    if reader := _gradient_reader(root):
+        return Obstacle(f"{reader} that may not bear gradients in channels_last")
     weights = list(_images(root.model.parameters()))
     gradients = [] if root.is_ddp else [one.grad for one in weights if one.grad is not None]
     used = other_users(weights, "weights") or other_users(gradients, "gradients")
     return Obstacle(used) if used else None
+
+
+def _gradient_reader(root: Root) -> str | None:
+    """What of the program's reads gradients of activations."""
+    if root.seen.functions:
+        return f"{', '.join(root.seen.functions)}: an autograd.Function"
+    hooked = any(one._backward_hooks or one._backward_pre_hooks for one in root.model.modules())
+    return "it has a backward hook" if hooked else None
 
 
 def turn_on(root: Root, value: Value) -> Value:

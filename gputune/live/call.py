@@ -14,7 +14,7 @@ from typing import Any
 
 from ..knobs._called import PLACE, called
 from ..knobs._line_search import running as line_searches
-from ..knobs._outputs import Known, Uncopied, restored, tensors
+from ..knobs._outputs import Known, Uncopied, entering, restored, tensors
 from .faults import may_be_a_settings, may_be_another_uncompiled
 from .held import Attribute, restore
 from .patches import module_registered, scripted
@@ -97,8 +97,7 @@ class Call:
         if torch.compiler.is_compiling() or torch._C._get_tracing_state():
             return call(*inputs, **named)
         if torch.is_grad_enabled() != self.gradients:  # the weights' layout holds there, too
-            output = call(*inputs, **named)
-            return restored(output, None, (inputs, named)) if self.channels_last else output
+            return self._laid_out(call, inputs, named) if self.channels_last else call(*inputs, **named)
         if self.instead:
             return self.instead(inputs, named)
         if self._suspects or self._outside:
@@ -137,16 +136,23 @@ class Call:
         ):
             call = self.compiled
         if not casts:
-            output = call(*inputs, **named)
-            return restored(output, None, (inputs, named)) if self.channels_last else output
+            return self._laid_out(call, inputs, named) if self.channels_last else call(*inputs, **named)
+        known: Known = {}
+        if self.channels_last:
+            inputs, named = entering(inputs, named, known)
         context = torch.autocast(self.device, dtype=self.dtype, cache_enabled=self.cache)
         context.by_gputune = True  # `patches.feature_used` looks for the program's own
         with context:
             output = call(*inputs, **named)
-        known: Known = {}
         seen = restored(output, self.dtype, (inputs, named) if self.channels_last else None, known)
         restore(self.computed, self.dtype, known)
         return seen
+
+    def _laid_out(self, call: Any, inputs: Any, named: Any) -> Any:
+        """A call in FP32 of a model in channels_last."""
+        known: Known = {}
+        inputs, named = entering(inputs, named, known)
+        return restored(call(*inputs, **named), None, (inputs, named), known)
 
     def _is_in_float32(self) -> bool:
         """Whether the weights are still what they were: a program may call `model.bfloat16()` at any time. The first

@@ -30,7 +30,9 @@ class Seen:
     shapes: list[tuple[int, ...]]
     """The shapes of the tensors that it was called with."""
     functions: list[str] = field(default_factory=list)
-    """The custom autograd.Functions behind its outputs that do not say how they behave under autocast."""
+    """The custom autograd.Functions behind its outputs."""
+    without_custom_fwd: list[str] = field(default_factory=list)
+    """Those that do not say how they behave under autocast."""
     sparse: bool = False
     """Whether its outputs come from torch.sparse.mm."""
     half: bool = False
@@ -118,7 +120,9 @@ class ModelFinder(observer.Follower):
             seen = self.seen[id(model)] = Seen(model=weakref.ref(model), shapes=shapes)
             nodes = _nodes(found)
             functions = {node._forward_cls for node in nodes if hasattr(node, "_forward_cls")}
-            seen.functions = sorted({one.__qualname__ for one in functions if _is_custom(one)})
+            functions = {one for one in functions if _is_custom(one)}
+            seen.functions = sorted({one.__qualname__ for one in functions})
+            seen.without_custom_fwd = sorted({one.__qualname__ for one in functions if not _has_custom_fwd(one)})
             seen.sparse = any(node.name().startswith("SparseAddmm") for node in nodes)
         halves = (torch.float16, torch.bfloat16)
         self._hook({id(one): one for one in found if one.grad_fn is not None}.values())
@@ -189,9 +193,11 @@ def _nodes(outputs: list[Any]) -> set[Any]:
 
 
 def _is_custom(function: Any) -> bool:
-    """Whether an autograd.Function is the user's own and not decorated with custom_fwd."""
+    """Whether an autograd.Function is not torch's."""
     home = function.__module__ or ""
-    if home.partition(".")[0] == "torch" and not home.startswith("torch._library"):
-        return False
+    return home.partition(".")[0] != "torch" or home.startswith("torch._library")
+
+
+def _has_custom_fwd(function: Any) -> bool:
     code = getattr(function.forward, "__code__", None)
-    return code is None or "autocast_mode" not in code.co_filename
+    return code is not None and "autocast_mode" in code.co_filename

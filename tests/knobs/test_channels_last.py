@@ -1,6 +1,7 @@
 """channels_last: parameters, gradients and the optimizer's state change their layout together, and back."""
 
 import copy
+import math
 import warnings
 from types import ModuleType
 from typing import Any
@@ -13,6 +14,7 @@ from torch.nn.utils import parameters_to_vector, prune
 
 from gputune.knobs import channels_last
 from gputune.live import flattened
+from gputune.live.call import call_of
 
 LAST = torch.channels_last
 
@@ -81,6 +83,73 @@ def test_an_output_in_the_layout_is_the_programs_choice() -> None:
     found = channels_last.obstacle(rooted(convnet(), channels_last=True), True)
     assert found is not None
     assert found.users
+
+
+class TestGradientsOfInputs:
+    """They reach the program in the usual layout, with the values that they have without the setting."""
+
+    def turned_on(self) -> tuple[Any, Any]:
+        model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Tanh(), nn.Conv2d(4, 4, 3))
+        plain = copy.deepcopy(model)
+        channels_last.turn_on(rooted(model), True)
+        return model, plain
+
+    @pytest.mark.parametrize("mixed", [False, True])
+    @pytest.mark.parametrize("shape", [(2, 3, 8, 8), (3, 8, 8)])
+    def test_a_gradient_penalty_flattens_them(self, shape: tuple[int, ...], mixed: bool) -> None:
+        penalties = []
+        for model in self.turned_on():
+            call_of(model, "cpu").dtype = torch.bfloat16 if mixed else None
+            x = torch.linspace(0, 1, math.prod(shape)).reshape(shape).requires_grad_()
+            (gradient,) = torch.autograd.grad(model(x).square().mean(), x, create_graph=True)
+            gradient.view(-1).norm().backward()
+            penalties.append([gradient, model[0].weight.grad])
+        for one, other in zip(*penalties, strict=True):
+            assert torch.allclose(one, other, rtol=0.1 if mixed else 1e-3, atol=1e-3)
+
+    def test_hooks_and_retained_gradients_too(self) -> None:
+        model, plain = self.turned_on()
+        for one in (model, plain):
+            shapes: list[Any] = []
+            between = torch.ones(2, 3, 8, 8, requires_grad=True) * 2
+            between.retain_grad()
+            between.register_hook(lambda gradient: shapes.append(gradient.view(2, -1).shape))  # noqa: B023
+            one(between).sum().backward()
+            assert between.grad.is_contiguous()
+            assert shapes == [(2, 192)]
+
+    def test_functional_transforms_work(self) -> None:
+        model, plain = self.turned_on()
+        x = torch.rand(2, 3, 8, 8)
+        func = torch.func
+        for transform in (func.jacrev, func.jacfwd, lambda one: func.vmap(func.grad(lambda x: one(x).sum()))):
+            assert torch.allclose(transform(model)(x), transform(plain)(x), atol=1e-6)
+
+    def test_inputs_that_the_program_has_in_channels_last_stay_so(self) -> None:
+        model, _ = self.turned_on()
+        x = torch.rand(2, 3, 8, 8).to(memory_format=LAST).requires_grad_()
+        (gradient,) = torch.autograd.grad(model(x).sum(), x)
+        assert gradient.is_contiguous(memory_format=LAST)
+
+    @pytest.mark.parametrize("off", [torch.no_grad, torch.inference_mode])
+    def test_without_gradients_the_model_gets_the_input_itself(self, off: Any) -> None:
+        model, _ = self.turned_on()
+        given: list[Any] = []
+        model.register_forward_pre_hook(lambda module, inputs: given.extend(inputs))
+        x = torch.ones(2, 3, 8, 8, requires_grad=True)
+        with off():
+            model(x)
+        assert given[0] is x
+
+    def test_an_input_that_is_returned_is_itself(self) -> None:
+        class Both(nn.Conv2d):
+            def forward(self, x: Any, *, mask: Any) -> Any:
+                return super().forward(x), x, mask
+
+        model = Both(3, 4, 3)
+        channels_last.turn_on(rooted(model), True)
+        x = torch.ones(2, 3, 8, 8, requires_grad=True)
+        assert all(one is x for one in model(x, mask=x)[1:])
 
 
 class TestFlattened:

@@ -57,6 +57,11 @@ def ddp(model: Any) -> Any:
     return wrap
 
 
+def watched(model: Any) -> Any:
+    model[0].register_full_backward_hook(lambda *gradients: None)
+    return model
+
+
 def mixed_precision_in(model: Any) -> Root:
     root = rooted(model)
     amp_dtype.turn_on(root, "bfloat16")
@@ -75,7 +80,7 @@ def with_sparse_gradients() -> Root:
         ("amp_dtype", rooted(mlp(), features={"autocast"}), AUTOCAST, True),
         ("amp_dtype", rooted(mlp(), half=True), AUTOCAST, True),
         ("amp_dtype", rooted(mlp(), features={"selective checkpointing"}), "it uses selective checkpointing", False),
-        ("amp_dtype", rooted(mlp(), functions=["A", "B"]), "A, B: an autograd.Function that may not bear", False),
+        ("amp_dtype", rooted(mlp(), without_custom_fwd=["A", "B"]), "A, B: an autograd.Function that", False),
         ("amp_dtype", rooted(mlp(), sparse=True), "it uses torch.sparse.mm, whose backward pass fails", False),
         ("amp_dtype", rooted(mlp(), keeps="history"), "its calls keep tensors in history, which would be in", False),
         ("amp_dtype", rooted(mlp(), opaque="Actions"), "its output holds an object of the class Actions", False),
@@ -84,6 +89,8 @@ def with_sparse_gradients() -> Root:
         ("channels_last", rooted(nn.ModuleList([nn.Conv2d(3, 3, 3), nn.Conv3d(3, 3, 3)])), "it has 5-d tensors", False),
         ("channels_last", rooted(convnet().to(memory_format=torch.channels_last)), "its weights or inputs are", True),
         ("channels_last", rooted(ddp(convnet())), "DistributedDataParallel had wrapped it before", False),
+        ("channels_last", rooted(convnet(), functions=["A"]), "A: an autograd.Function that may not bear grad", False),
+        ("channels_last", rooted(watched(convnet())), "it has a backward hook that may not bear gradients", False),
         ("compile", rooted(compiled(mlp())), COMPILES, True),
         ("compile", rooted(nn.Sequential(compiled(mlp()))), COMPILES, True),
         ("compile", rooted(nn.Sequential(type("OptimizedModule", (nn.Sequential,), {})())), COMPILES, True),

@@ -106,6 +106,7 @@ TRAPS: dict[str, Trap] = {
     "global_hooks": Trap(),
     "gradients_turn_sparse": Trap(rows=rows(fused="failed: its gradients became sparse")),
     "gradient_penalty": Trap(rows=rows(compile="skipped: (create_graph)"), compiles=True, argv=("1",)),
+    "gradient_penalty_of_images": Trap(rows=rows(last=PUT)),
     "inference_only": Trap(rows=NEVER, script="inference"),
     **{
         f"gradients_of_outputs_{how}": Trap(
