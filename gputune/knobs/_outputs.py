@@ -55,14 +55,16 @@ def entering(inputs: Any, named: Any, known: Known) -> tuple[Any, Any]:
     in torch's usual layout. It is added to `known` that an output which is such a view is the input itself. If an input
     asks for channels_last, all are what they were.
     """
+    given = [one for one in (*inputs, *named.values()) if getattr(one, "requires_grad", None) is True]
+    if not given:
+        return inputs, named
     import torch
 
-    given = [one for one in (*inputs, *named.values()) if isinstance(one, torch.Tensor) and one.requires_grad]
-    if not given or not torch.is_grad_enabled() or any(map(asks_for_last, tensors((inputs, named)))):
+    if not torch.is_grad_enabled() or any(map(asks_for_last, tensors((inputs, named)))):
         return inputs, named
     views = {}
     for one in given:
-        if one.dim() > 2 and one.layout == torch.strided and not one.is_nested:
+        if isinstance(one, torch.Tensor) and one.dim() > 2 and one.layout == torch.strided and not one.is_nested:
             view = one.view_as(one)
             if view.requires_grad:  # for a transform of torch.func that does not ask for its gradient it does not
                 view.register_hook(torch.Tensor.contiguous)
