@@ -8,7 +8,7 @@ a program makes of all attributes has it, though; so each call asks whom it is f
 import weakref
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from types import NoneType
 from typing import Any
 
@@ -34,7 +34,7 @@ class Suspect:
 
 class Call:
     """Calls a model in mixed precision, compiled, in inference mode, or several of these, wherever gradients are on, or
-    off in a program that trains nothing; otherwise as it was.
+    off in a program that trains nothing; otherwise as it was, but for channels_last, in which the weights are.
 
     If a call fails as a setting may make it fail (`faults`), everything is put back as it was (`states`), and the call
     is repeated without the suspects. If it fails again, the exception is the program's own, and they are turned on
@@ -66,6 +66,8 @@ class Call:
         self._outside: list[Suspect] = []
         """Suspects that are off, to be turned on one for each call."""
         self._states = States(self._model, device)
+        self._states_otherwise = States(self._model, device)
+        """Of the calls that are not changed."""
         self._weights: list[tuple[dict[str, Any], str]] = []
         """Where the first and the last weight stand."""
         self.raised: Callable[[Exception], None] | None = None
@@ -80,6 +82,7 @@ class Call:
     def suspect(self, one: Suspect) -> None:
         self._suspects.append(one)
         self._states.begin_again()
+        self._states_otherwise.begin_again()
 
     def clear(self) -> None:
         """Suspect nothing any more, as the owner of the settings turns them off."""
@@ -96,12 +99,13 @@ class Call:
         call = self.users or model._call_impl
         if torch.compiler.is_compiling() or torch._C._get_tracing_state():
             return call(*inputs, **named)
-        if torch.is_grad_enabled() != self.gradients:  # the weights' layout holds there, too
-            return self._laid_out(call, inputs, named) if self.channels_last else call(*inputs, **named)
-        if self.instead:
+        otherwise = torch.is_grad_enabled() != self.gradients
+        if self.instead and not otherwise:
             return self.instead(inputs, named)
-        if self._suspects or self._outside:
-            return self._protected(call, inputs, named)
+        if (self.channels_last and self._suspects) if otherwise else (self._suspects or self._outside):
+            return self._protected(call, inputs, named, otherwise)
+        if otherwise:
+            return self._in_fp32(call, inputs, named)
         try:
             return self._run(call, inputs, named)
         except Exception as error:
@@ -136,7 +140,7 @@ class Call:
         ):
             call = self.compiled
         if not casts:
-            return self._laid_out(call, inputs, named) if self.channels_last else call(*inputs, **named)
+            return self._in_fp32(call, inputs, named)
         known: Known = {}
         if self.channels_last:
             inputs, named = entering(inputs, named, known)
@@ -148,8 +152,9 @@ class Call:
         restore(self.computed, self.dtype, known)
         return seen
 
-    def _laid_out(self, call: Any, inputs: Any, named: Any) -> Any:
-        """A call in FP32 of a model in channels_last."""
+    def _in_fp32(self, call: Any, inputs: Any, named: Any) -> Any:
+        if not self.channels_last:
+            return call(*inputs, **named)
         known: Known = {}
         inputs, named = entering(inputs, named, known)
         return restored(call(*inputs, **named), None, (inputs, named), known)
@@ -177,39 +182,40 @@ class Call:
         self._weights = found[:: max(1, len(found) - 1)]
         return self._weights
 
-    def _protected(self, call: Any, inputs: Any, named: Any) -> Any:
-        suspected = self._suspected()
-        before = self._states.before_call((*inputs, *named.values()))
+    def _protected(self, call: Any, inputs: Any, named: Any, otherwise: bool) -> Any:
+        usual = self._run, self._states, self.compiled
+        run, states, compiled = (self._in_fp32, self._states_otherwise, None) if otherwise else usual
+        suspected = self._suspected(otherwise)
+        before = states.before_call((*inputs, *named.values()))
         try:
-            output = self._run(call, inputs, named)
+            output = run(call, inputs, named)
         except Exception as error:
             is_settings = may_be_a_settings(error, [one.name for one in suspected])
-            if not is_settings and not (self.compiled and may_be_another_uncompiled(error)):
+            if not is_settings and not (compiled and may_be_another_uncompiled(error)):
                 raise
-            if is_settings:
-                suspected = self._to_blame(error, suspected)
-            if why := self._states.put_back(before):
+            suspected = self._to_blame(error, suspected)
+            if why := states.put_back(before):
                 if is_settings:
                     return self._given_up(suspected, error, why)
                 raise
             fault = error
         else:
-            self._states.after_call(before)
+            states.after_call(before)
             return output
         # Out of the except clause, so that an exception of the program's own shows no other one before it.
         if is_settings:
-            return self._repeated(call, inputs, named, suspected, fault)
-        compiled, self.compiled = self.compiled, None
+            return self._repeated(partial(run, call, inputs, named), suspected, fault)
+        self.compiled = None
         try:
-            return self._run(call, inputs, named)
+            return run(call, inputs, named)
         finally:
             self.compiled = compiled
 
-    def _repeated(self, call: Any, inputs: Any, named: Any, suspected: list[Suspect], fault: Exception) -> Any:
+    def _repeated(self, run: Callable[[], Any], suspected: list[Suspect], fault: Exception) -> Any:
         for one in suspected:
             one.turn_off()
         try:
-            output = self._run(call, inputs, named)
+            output = run()
         except BaseException:
             for one in suspected:
                 one.turn_on()
@@ -238,8 +244,10 @@ class Call:
             one.turn_off()
             one.failed(fault, why)
 
-    def _suspected(self) -> list[Suspect]:
+    def _suspected(self, otherwise: bool) -> list[Suspect]:
         """The settings to turn off if this call fails: all that are on, or the one that is turned on for this call."""
+        if otherwise:
+            return [one for one in self._suspects if one.name == "channels_last"]
         if not self._outside:
             return self._suspects
         one = self._outside.pop(0)

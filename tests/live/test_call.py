@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 import torch
+from hands_on import rooted
 from torch import nn
 
 from gputune.knobs._called import PLACE
 from gputune.live.call import Call, Suspect, call_of
+from gputune.live.installer import Installer
 
 
 def wrong_dtype() -> Any:
@@ -279,6 +281,27 @@ class TestSuspects:
         with torch.no_grad(), pytest.raises(RuntimeError):
             model(X)
         assert (on, len(model.dtypes)) == (["kept"], 1)
+
+    @pytest.mark.parametrize("off", [torch.no_grad, torch.inference_mode])
+    def test_without_gradients_a_call_that_fails_in_channels_last_is_repeated_without_it(self, off: Any) -> None:
+        class Views(nn.Sequential):
+            def forward(self, x: Any) -> Any:
+                self.calls = getattr(self, "calls", 0) + 1
+                return super().forward(x).view(len(x), -1)
+
+        model = Views(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4))
+        root = rooted(model)
+        failures: list[str] = []
+        root.failed = lambda name, why: failures.append(name)
+        installer = Installer([root], guarded=True)
+        assert installer.obstacles({"channels_last": True, "amp_dtype": "bfloat16"}) == {}
+        installer.switch({"channels_last": True, "amp_dtype": "bfloat16"})
+        with off():
+            assert model(torch.ones(2, 3, 8, 8)).shape == (2, 144)
+        assert (failures, model.calls, int(model[1].num_batches_tracked)) == (["channels_last"], 1, 1)
+        model(torch.ones(2, 3, 8, 8)).sum().backward()
+        assert failures == ["channels_last"]
+        assert model[0].weight.is_contiguous()
 
     @pytest.mark.parametrize("calls", [0, 3])
     @pytest.mark.parametrize(

@@ -193,6 +193,7 @@ TRAPS: dict[str, Trap] = {
     "validation_with_gradients": Trap(script="validation", argv=("gradients",)),
     "vector_of_weights": Trap(rows=rows(last=PUT)),
     "view_in_forward": Trap(rows=rows(last=FAILED)),
+    "view_in_forward_without_gradients": Trap(rows=rows(last=FAILED)),
     "view_of_output": Trap(rows=IMAGES),
     "view_of_weights": Trap(
         rows=IMAGES,
