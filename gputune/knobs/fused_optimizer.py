@@ -35,6 +35,8 @@ KINDS = ("Adam", "AdamW", "SGD")
 itself, so that a slice of a parameter steps as the whole does."""
 OPTIONS = ("fused", "foreach", "capturable", "differentiable")
 """The arguments by which a program chooses the form of a step."""
+NUMBERS = ("lr", "momentum", "dampening", "weight_decay", "eps")
+SWITCHES = ("nesterov", "amsgrad", "maximize")
 GAPS = "a weight of its is a view with gaps into a larger tensor"
 _ours: "weakref.WeakKeyDictionary[Any, Callable[[str, str], None]]" = weakref.WeakKeyDictionary()
 """The optimizers that were fused here, and what is called where one fails later."""
@@ -185,7 +187,21 @@ def _misfit(optimizer: Any) -> str | None:
     states = {id(one): state for one, state in optimizer.state.items()}  # a tensor's own hash is slow
     stepped = [one for group in optimizer.param_groups for one in group["params"] if one.grad is not None]
     gradients = [one.grad for one in stepped]
-    return _unfit(gradients) or _laid_out(stepped, gradients, states) or _momenta(optimizer, states)
+    unfit = _odd_option(optimizer.param_groups) or _unfit(gradients)
+    return unfit or _laid_out(stepped, gradients, states) or _momenta(optimizer, states)
+
+
+def _odd_option(groups: list[dict[str, Any]]) -> str | None:
+    """An option that the fused form's kernel does not take: torch's other forms compute with any number."""
+    import torch
+
+    usual = (float, int, torch.Tensor)
+    for group in groups:
+        odd = [name for name in NUMBERS if not isinstance(group.get(name, 0.0), usual)]
+        odd += [name for name in SWITCHES if type(group.get(name, False)) is not bool]
+        if odd:
+            return f"its {odd[0]} became an object of the class {type(group[odd[0]]).__name__}"
+    return None
 
 
 def _unfit(gradients: list[Any]) -> str | None:

@@ -1,8 +1,10 @@
 """The fused form of a running optimizer: the same steps, saved as if it never had been fused."""
 
 import copy
+from fractions import Fraction
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from hands_on import mlp, rooted, stepped
@@ -177,6 +179,38 @@ def test_a_gradient_that_became_sparse_turns_it_off_before_the_step_and_the_step
     assert torch.allclose(model.weight, plain.weight)
     assert told == [("fused_optimizer", "its gradients became sparse")]
     assert not optimizer.param_groups[0]["fused"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "option", "value"),
+    [
+        *((kind, "lr", value) for kind in KINDS for value in (numpy.array(0.1), numpy.float32(0.1))),
+        *((kind, "maximize", numpy.True_) for kind in KINDS),
+        (torch.optim.SGD, "dampening", numpy.array(0.1)),
+        (torch.optim.AdamW, "weight_decay", numpy.array(0.1)),
+        (torch.optim.AdamW, "lr", Fraction(1, 10)),
+        (torch.optim.AdamW, "amsgrad", 0),
+    ],
+)
+def test_an_option_that_is_no_plain_number_is_stepped_with_as_without_it(kind: Any, option: str, value: Any) -> None:
+    torch.manual_seed(0)
+    model = mlp()
+    plain = copy.deepcopy(model)
+    optimizer, other = stepped(model, kind), stepped(plain, kind)
+    told = noting(model, optimizer)
+    for its in (optimizer, other):
+        its.param_groups[0][option] = value
+    assert close(train(model, optimizer), train(plain, other))
+    assert optimizer.param_groups[0][option] is value
+    assert told == [("fused_optimizer", f"its {option} became an object of the class {type(value).__name__}")]
+
+
+@pytest.mark.parametrize("value", [numpy.float64(0.1), 0, torch.tensor(0.1)])
+def test_other_numbers_are_stepped_with_fused(value: Any) -> None:
+    model, optimizer = fused_model(torch.optim.AdamW)
+    optimizer.param_groups[0]["lr"] = value
+    train(model, optimizer)
+    assert optimizer.param_groups[0]["fused"]
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
