@@ -1,5 +1,6 @@
 """Sources of random numbers, whose state can be read and put back."""
 
+import pickle
 import random
 import sys
 from collections.abc import Iterable, Iterator
@@ -39,3 +40,19 @@ def set_state(source: Any, state: Any) -> None:
         source.setstate(state)
     else:
         source.bit_generator.state = state
+
+
+def is_state(source: Any, state: Any) -> bool:
+    """Whether a source of random numbers is in this state."""
+    import torch
+
+    now = state_of(source)
+    return torch.equal(now, state) if isinstance(now, torch.Tensor) else pickle.dumps(now) == pickle.dumps(state)
+
+
+def draws(one: Any) -> bool:
+    """Whether it is a source of random numbers."""
+    import torch
+
+    numpy: Any = sys.modules.get("numpy.random")
+    return isinstance(one, (torch.Generator, random.Random, *((numpy.RandomState, numpy.Generator) if numpy else ())))

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..knobs._called import PLACE
 from ..knobs._outputs import Known, Uncopied, changed, restored, tensors
+from ..knobs._signals import is_for_the_program
 from ..resources.sample_state import in_slots
 
 DEEP = 4
@@ -71,6 +72,20 @@ def restore(attributes: Collection[Attribute], half: Any, known: Known) -> None:
         if holder is not None and name in holder:
             with suppress(Uncopied):
                 holder[name] = restored(holder[name], half, known=known)
+
+
+def differs(one: Any, kept: Any) -> bool:
+    """Whether a tensor has other elements than a copy of it. It has not where torch cannot compare them."""
+    import torch
+
+    if type(one) not in (torch.Tensor, torch.nn.Parameter):
+        return False
+    try:
+        return not torch.equal(one, kept) and not torch.equal(one.nan_to_num(), kept.nan_to_num())
+    except RuntimeError as error:
+        if is_for_the_program(error):
+            raise
+        return False
 
 
 def _copied(value: Any) -> list[Any]:

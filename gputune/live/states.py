@@ -6,9 +6,7 @@ it draws random numbers, if it did not in the first calls.
 """
 
 import io
-import pickle
 import random
-import sys
 import weakref
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,14 +15,17 @@ from typing import Any
 
 from ..knobs._called import PLACE
 from ..knobs._outputs import tensors
-from ..knobs._random import common_sources, set_state, state_of
+from ..knobs._random import common_sources, draws, is_state, set_state, state_of
 from ..knobs._signals import is_for_the_program
-from .held import Attribute, Held
+from .held import Attribute, Held, differs
 
 WHOLE = 2
 """Before so many calls everything is copied, which shows what moves at all. Buffers are too many to be copied for each
 later call: how often they were written to, which torch counts, then tells whether they moved."""
 WRITES = "its calls change its weights"
+UNSEEN = "its calls write to tensors through .data, which torch does not count"
+MOST_BYTES = 2**28
+"""Parameters are copied where all of a model take no more: more would raise the peak of memory by too much."""
 LARGE = 1000
 """Of a container with more elements only the length is kept: a copy would take more than 5 us."""
 CONTAINERS = frozenset((dict, OrderedDict, defaultdict, Counter, list, deque, set))
@@ -53,9 +54,10 @@ class Before:
         self._version_of_weights = 0
         self.held: Held | None = None
 
-    def keep_everything(self, weights: list[Any]) -> None:
-        """Copy the tensors, too, but for the weights."""
-        self._clones = [(one, one._version, one.detach().clone()) for one in self._watched if not one.is_inference()]
+    def keep_everything(self, copied: list[Any], weights: list[Any]) -> None:
+        """Copy the tensors, too, and those that are `copied`, but not the weights."""
+        tensors = [one for one in (*self._watched, *copied) if not one.is_inference()]
+        self._clones = [(one, one._version, one.detach().clone()) for one in tensors]
         self.weights, self._version_of_weights = weights, _versions(weights)
 
     def has_moved(self) -> bool:
@@ -66,6 +68,11 @@ class Before:
     def weighs_otherwise(self) -> bool:
         return self.weights is not None and _versions(self.weights) != self._version_of_weights
 
+    def written(self) -> list[tuple[Any, bool, Any]]:
+        """The copied tensors that were written to, whether torch counted that, and the copies."""
+        found = [(one, one._version != version, clone) for one, version, clone in self._clones]
+        return [(one, counted, clone) for one, counted, clone in found if counted or differs(one, clone)]
+
     def put_back(self) -> None:
         import torch
 
@@ -73,9 +80,11 @@ class Before:
             if not _is_as(one, kept):
                 _fill(one, kept)
         with torch.no_grad():
-            for tensor, version, clone in self._clones:
-                if tensor._version != version:
-                    tensor.copy_(clone)
+            for tensor, counted, clone in self.written():
+                if (tensor.shape, tensor.dtype) == (clone.shape, clone.dtype):
+                    (tensor if counted else tensor.data).copy_(clone)
+                else:
+                    tensor.data = clone
         for source, state in self.sources:
             set_state(source, state)
 
@@ -100,8 +109,12 @@ class States:
         """
         self.computed: tuple[list[Attribute], str | None] = [], None
         """What the last such call has left in the model (`Held`)."""
+        self.changes_weights = False
+        """Whether such a call wrote to the model's weights."""
         self._never: str | None = None
         """Why no call can be made again."""
+        self._later: str | None = None
+        """Why no call can be of which not everything was kept."""
 
     def begin_again(self) -> None:
         """Keep everything of the next calls."""
@@ -122,6 +135,8 @@ class States:
 
     def after_call(self, before: Before | None) -> None:
         """Learn what moves from a call that returned, if everything was kept."""
+        from torch.nn import Parameter
+
         if before is None or before.weights is None:
             return
         own = [(place, one, kept) for place, one, kept in before.containers if place]
@@ -129,25 +144,22 @@ class States:
         self._moving = list(dict.fromkeys([*self._moving, *moved]))
         self._usual = {place: _digest(one) for place, one, _ in own if place not in self._moving}
         known = {id(one) for one in self._sources}
-        self._sources += [one for one, kept in before.sources if id(one) not in known and not _is_state(one, kept)]
+        self._sources += [one for one, kept in before.sources if id(one) not in known and not is_state(one, kept)]
         self.changes_numbers |= any(one is random or isinstance(one, random.Random) for one in self._sources)
         if before.held is not None:
             self.changes_numbers |= before.held.has_other_numbers(self._model())
             self.computed = before.held.computed(self._model())
-        if before.weighs_otherwise():
-            self._never = WRITES
-
-    @property
-    def changes_weights(self) -> bool:
-        """Whether such a call wrote to the model's weights."""
-        return self._never == WRITES
+        written = before.written()
+        self.changes_weights |= before.weighs_otherwise() or any(isinstance(one, Parameter) for one, *_ in written)
+        unseen = UNSEEN if not all(counted for _, counted, _ in written) else None
+        self._later = WRITES if self.changes_weights else self._later or unseen
 
     def put_back(self, before: Before | None) -> str | None:
         """Put everything back as it was. If that cannot be done, nothing is put back: the reason."""
         if before is None:
             return "what it changes cannot be read"
-        if self._never:
-            return self._never
+        if never := self._never or (self._later if before.weights is None else None):
+            return never
         if any(is_iterator(one) for given in before.inputs for one in (given, *elements(given))):
             return "an iterator is among its inputs"
         if before.has_moved():
@@ -171,11 +183,15 @@ class States:
         self._buffers = [one for one in usual if not isinstance(one, torch.nn.Parameter)]
         if any(map(is_iterator, values)):
             self._never = "it holds an iterator"
-        found = [*self._sources, *common_sources(usual, self._device), *filter(_draws, values)]
+        found = [*self._sources, *common_sources(usual, self._device), *filter(draws, values)]
         sources = list({id(one): one for one in found}.values())
         kept = [(place, one, _kept(one)) for place, one in containers]
         before = Before(inputs, kept + _given(inputs), sources, _tensors(inputs) + self._buffers)
-        before.keep_everything(weights)
+        copied = [one for one in weights if type(one) is torch.nn.Parameter]
+        if sum(one.nbytes for one in copied) > MOST_BYTES:
+            copied = []
+        known = set(map(id, copied))
+        before.keep_everything(copied, [one for one in weights if id(one) not in known])
         before.held = Held(model)
         return before
 
@@ -277,17 +293,3 @@ def _fill(one: Any, kept: Any) -> None:
     else:
         one.clear()
         one.update(kept) if isinstance(one, set) else one.extend(kept)
-
-
-def _draws(one: Any) -> bool:
-    import torch
-
-    numpy: Any = sys.modules.get("numpy.random")
-    return isinstance(one, (torch.Generator, random.Random, *((numpy.RandomState, numpy.Generator) if numpy else ())))
-
-
-def _is_state(source: Any, state: Any) -> bool:
-    import torch
-
-    now = state_of(source)
-    return torch.equal(now, state) if isinstance(now, torch.Tensor) else pickle.dumps(now) == pickle.dumps(state)

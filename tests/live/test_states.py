@@ -1,5 +1,6 @@
 """What a call of a model changes is put back, or nothing is and the reason says what cannot be."""
 
+import copy
 import gc
 import random
 import weakref
@@ -180,6 +181,76 @@ def test_a_model_that_changes_its_weights_is_not_called_again() -> None:
 
     states = settled(model, call)
     assert states.put_back(states.before_call((X,))) == "its calls change its weights"
+
+
+class Codes(Net):
+    """It has a buffer, a parameter without gradients and a weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.code = nn.Parameter(torch.ones(3), requires_grad=False)
+        self.register_buffer("empty", torch.full((2,), float("nan")))
+
+
+def copies(model: Any) -> None:
+    with torch.no_grad():
+        model.code.copy_(model.code + 1)
+
+
+WRITES_UNSEEN = [
+    lambda model: model.times.data.add_(1),
+    lambda model: setattr(model.times, "data", model.times + 1),
+    lambda model: setattr(model.times, "data", torch.ones(4)),
+]
+WRITES_TO_PARAMETERS = [
+    copies,
+    lambda model: model.code.data.mul_(2),
+    lambda model: setattr(model.code, "data", model.code + 1),
+    lambda model: model.inner.weight.data.mul_(0.9),
+]
+
+
+@pytest.mark.parametrize("write", [*WRITES_UNSEEN, *WRITES_TO_PARAMETERS])
+@pytest.mark.parametrize("calls", [0, 1])
+def test_in_the_first_calls_writes_through_data_and_to_parameters_are_put_back(write: Any, calls: int) -> None:
+    model = Codes()
+    states = states_of(model)
+    for _ in range(calls):
+        before = states.before_call((X,))
+        write(model)
+        states.after_call(before)
+    kept = copy.deepcopy(model.state_dict())
+    before = states.before_call((X,))
+    write(model)
+    assert states.put_back(before) is None
+    assert all(torch.equal(one.nan_to_num(), kept[name].nan_to_num()) for name, one in model.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("writes", "why"),
+    [(WRITES_UNSEEN, "its calls write to tensors through .data"), (WRITES_TO_PARAMETERS, "its calls change its weig")],
+)
+def test_later_calls_of_a_model_that_did_so_are_not_made_again(writes: Any, why: str) -> None:
+    for write in writes:
+        model = Codes()
+        states = settled(model, write)
+        assert (states.put_back(states.before_call((X,))) or "").startswith(why)
+        assert states.changes_weights is (writes is WRITES_TO_PARAMETERS)
+
+
+def test_parameters_that_take_much_memory_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gputune.live.states.MOST_BYTES", 8)
+    model = Codes()
+    states = states_of(model)
+    before = states.before_call((X,))
+    copies(model)
+    assert states.put_back(before) == "its buffers or inputs have changed"
+
+
+def test_values_that_are_not_numbers_do_not_count_as_written_to() -> None:
+    model = Codes()
+    states = settled(model)
+    assert states.put_back(states.before_call((X,))) is None
 
 
 def test_of_a_large_container_the_length_is_kept() -> None:

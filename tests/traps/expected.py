@@ -201,6 +201,7 @@ TRAPS: dict[str, Trap] = {
         argv=("weights",),
         fault="weights in channels_last cannot be flattened with view",
     ),
+    "writes_through_data": Trap(rows=rows(last=FAILED)),
     "wrong_dtype_in_forward": Trap(rows=rows(FAILED), script="in_forward", argv=("WrongDtype",)),
     "zero_redundancy": Trap(rows=all_rows("skipped: trained by"), script="wrapped", argv=("zero_redundancy",)),
 }
