@@ -25,6 +25,8 @@ class Outcome:
         """`why` is why nothing was put in as long as nothing is known of any model."""
         self._expected, self._why = tuple(expected), why
         self.rows = {name: left(name, why) for name in self._expected}
+        self._added: dict[str, list[tuple[Applied, str]]] = {}
+        """By setting, the rows that its row was made of, with their models' names."""
 
     def begin_again(self) -> None:
         """Forget what became of the expected settings, after they were taken out of the program again."""
@@ -39,15 +41,17 @@ class Outcome:
         """Models are known by now: what is not for their kinds has no row any more."""
         self.rows = {name: row for name, row in self.rows.items() if row.because(*PROVISIONAL) is None}
 
-    def add(self, row: Applied) -> None:
+    def add(self, row: Applied, model: str) -> None:
         """Where models have different rows of a setting, it is applied if it is in one, and all reasons are kept."""
         before = self.rows.get(row.setting)
-        if before is not None and before.because(*PROVISIONAL) is None:
-            row = _merged(before, row)
-        self.rows[row.setting] = row
+        if before is None or before.because(*PROVISIONAL) is not None:
+            self._added[row.setting] = []
+        self._added[row.setting].append((row, model))
+        self.rows[row.setting] = _merged(self._added[row.setting])
 
     def replace(self, row: Applied) -> None:
         self.rows[row.setting] = row
+        self._added[row.setting] = [(row, "")]
 
 
 def left(name: str, why: Why | str, users: bool = False) -> Applied:
@@ -72,12 +76,19 @@ def obstacle(root: Root, name: str, value: Value) -> Applied | None:
     return left(name, found.why, found.users) if found else None
 
 
-def _merged(before: Applied, row: Applied) -> Applied:
-    first, second = (row, before) if row.status == "applied" != before.status else (before, row)
-    reasons = (*first.reasons, *second.reasons)
+def _merged(rows: Sequence[tuple[Applied, str]]) -> Applied:
+    """Why an applied setting is not in a model is said with the model's name, and not if it is for images only."""
+    put = [row for row, _ in rows if row.status == "applied"]
+    reasons = [why for row in put for why in row.reasons]
     models = dict.fromkeys(name for why in reasons if is_one(why, Reason.PUT_IN) for name in why.arguments)
-    others = dict.fromkeys(why for why in reasons if not is_one(why, Reason.PUT_IN))
-    return replace(first, before=None, reasons=(*([Reason.PUT_IN(*models)] if models else []), *others))
+    others = [why for why in reasons if not is_one(why, Reason.PUT_IN)]
+    for row, model in rows:
+        if row not in put:
+            named = [f"not into {model}: {why}" for why in row.reasons if not is_one(why, Reason.NO_IMAGES)]
+            others += named if put and model else row.reasons
+    first = (put or [row for row, _ in rows])[0]
+    given = (*([Reason.PUT_IN(*models)] if models else []), *dict.fromkeys(others))
+    return replace(first, before=None, reasons=given) if len(rows) > 1 else first
 
 
 def line(rows: Mapping[str, Applied], roots: Sequence[Root], tuned: TunedProgram | None) -> str:
@@ -99,11 +110,12 @@ def line(rows: Mapping[str, Applied], roots: Sequence[Root], tuned: TunedProgram
 
 def _put(row: Applied, models: Sequence[str]) -> str:
     said = row.setting if row.after is True else f"{row.setting} {row.after}"
-    words = [str(why) for why in row.reasons if not is_one(why, Reason.PUT_IN, Reason.NO_IMAGES)]
+    words = [str(why) for why in row.reasons if not is_one(why, Reason.PUT_IN)]
     holders = row.because(Reason.PUT_IN) or ()  # models, or "DataLoader"
     without = dict.fromkeys(name for name in models if name not in holders)
-    if 0 < len(without) < len(set(models)):
-        words.insert(0, f"not into {', '.join(without)}")
+    unsaid = [name for name in without if not any(word.startswith(f"not into {name}: ") for word in words)]
+    if unsaid and len(without) < len(set(models)):
+        words.insert(0, f"not into {', '.join(unsaid)}")
     return f"{said} ({'; '.join(words)})" if words else said
 
 

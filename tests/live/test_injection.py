@@ -125,7 +125,7 @@ class TestWhen:
 
         session, other = start({"amp_dtype": "bfloat16"}), Other(nn.Linear(4, 4).double())
         trained(mlp(), other)
-        assert ": amp_dtype bfloat16 (not into Other; " in session.said[0]
+        assert ": amp_dtype bfloat16 (not into Other: its parameters are float64)" in session.said[0]
 
     def test_a_later_optimizer_of_the_same_model_changes_nothing_of_the_model(self, start: Start) -> None:
         session, model = start(), mlp()

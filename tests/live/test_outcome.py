@@ -11,14 +11,16 @@ from gputune.live.applied import Applied, Reason
 from gputune.live.outcome import Outcome, left, line
 
 LEFT = left("amp_dtype", "its parameters are float16")
+NOT_FOR_IT = left("amp_dtype", Reason.NO_IMAGES())
 INSTEAD = "bfloat16 instead of float16, which needs a loss scaler"
 FAILED = flags.failed("amp_dtype", "its call failed with it: RuntimeError: dtype")
 
 
 def remembered(*rows: Applied) -> Applied:
+    """The row of models with these rows: what was not put in is of the model Other."""
     outcome = Outcome(["amp_dtype"], Reason.NO_STEP())
     for row in rows:
-        outcome.add(row)
+        outcome.add(row, ", ".join(row.because(Reason.PUT_IN) or ["Other"]))
     return outcome.rows["amp_dtype"]
 
 
@@ -33,7 +35,7 @@ def test_what_is_expected_has_a_row_before_anything_is_known() -> None:
 
 def test_what_is_known_of_a_model_is_not_replaced_by_why_nothing_was_found() -> None:
     outcome = Outcome(["amp_dtype", "compile"], Reason.NO_STEP())
-    outcome.add(put("A"))
+    outcome.add(put("A"), "A")
     outcome.nothing(Reason.NO_MODEL())
     assert [row.status for row in outcome.rows.values()] == ["applied", "skipped"]
     assert outcome.rows["compile"].because(Reason.NO_MODEL) == ()
@@ -48,15 +50,26 @@ def test_what_the_program_does_itself_is_the_users() -> None:
     ("rows", "why"),
     [
         ((put("A"), put("B"), put("A")), "put into A, B"),
-        ((put("A"), LEFT), "put into A; its parameters are float16"),
-        ((LEFT, put("A")), "put into A; its parameters are float16"),
-        ((put("A", INSTEAD), put("B", INSTEAD), LEFT, LEFT), f"put into A, B; {INSTEAD}; its parameters are float16"),
-        ((FAILED, put("A")), f"put into A; {FAILED.why}"),
+        ((put("A"), LEFT), "put into A; not into Other: its parameters are float16"),
+        ((LEFT, put("A")), "put into A; not into Other: its parameters are float16"),
+        ((put("A"), NOT_FOR_IT), "put into A"),
+        ((LEFT, NOT_FOR_IT, put("A")), "put into A; not into Other: its parameters are float16"),
+        (
+            (put("A", INSTEAD), LEFT, put("B", INSTEAD), LEFT),
+            f"put into A, B; {INSTEAD}; not into Other: its parameters are float16",
+        ),
+        ((FAILED, put("A")), f"put into A; not into Other: {FAILED.why}"),
     ],
 )
-def test_it_is_applied_where_any_model_has_it_and_each_reason_is_given_once(rows: tuple[Applied], why: str) -> None:
+def test_it_is_applied_where_any_model_has_it_and_reasons_against_it_name_their_model(
+    rows: tuple[Applied], why: str
+) -> None:
     row = remembered(*rows)
     assert (row.status, row.after, row.source, row.why) == ("applied", "bfloat16", "profile", why)
+
+
+def test_without_a_model_that_has_it_reasons_are_as_they_were() -> None:
+    assert remembered(LEFT, NOT_FOR_IT, LEFT).why == "its parameters are float16; it has no 2-d convolutions"
 
 
 def told(*rows: Applied, models: Any = None, tuned: TunedProgram | None = None) -> str:
