@@ -43,6 +43,7 @@ TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
 """The ranks' own words would come in any order."""
 NEVER = all_rows("skipped: no optimizer took two steps")
 FAILED = "failed: its call failed with it"
+FUNCTION = "skipped: an autograd.Function that may not"
 TRAPS: dict[str, Trap] = {
     "accumulation": Trap(),
     "action_of_a_distribution": Trap(),
@@ -63,16 +64,14 @@ TRAPS: dict[str, Trap] = {
     ),
     "clipping": Trap(),
     "closure": Trap(),
-    "compiled_backward_fails": Trap(
-        rows=rows("skipped: an autograd.Function that may not", PUT, compile=FAILED), compiles=True, since=(2, 8)
-    ),
+    "compiled_backward_fails": Trap(rows=rows(FUNCTION, FUNCTION, compile=FAILED), compiles=True, since=(2, 8)),
     "compiled_gradient_penalty": Trap(rows=rows(compile=PUT), compiles=True, script="gradient_penalty", argv=("3",)),
     "compiled_graph_breaks": Trap(rows=rows(compile=PUT), compiles=True),
     "compiled_mlp": Trap(rows=rows(compile=PUT), compiles=True),
     "compiled_retain_graph": Trap(rows=rows(compile=PUT), compiles=True),
     "convnet": Trap(rows=IMAGES),
     "copy_of_attributes": Trap(rows=rows(fused=PUT + "; no optimizer of torch's trains it")),
-    "custom_function": Trap(rows=rows("skipped: an autograd.Function that may not")),
+    "custom_function": Trap(rows=rows(FUNCTION)),
     "custom_function_late": Trap(
         script="custom_function", argv=("late",), fault="a function that comes into use later is not looked at"
     ),
