@@ -13,6 +13,7 @@ import os
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from .. import knobs
@@ -43,7 +44,7 @@ class Injection(observer.Follower):
         nothing_yet = Reason.NO_STEP() if self._trains else Reason.FEW_CALLS()
         self._outcome = Outcome(self._expected(), _too_old() or nothing_yet)
         self.note = self._outcome.replace
-        self._set_flag, self._say = set_flag, say
+        self._set_flag, self._say = set_flag, cache(say)  # each line once
         self._finder = ModelFinder(advice.device)
         self._inference_finder = ModelFinder(advice.device, gradients=False)
         self._iterations = Iterations(self._inferred, trains=False)

@@ -1,5 +1,6 @@
 """Programs that know nothing of gputune, into whose models something is put after their first steps."""
 
+import copy
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -103,7 +104,12 @@ class TestWhen:
             step(two, later)
         assert is_mixed(later), session.became("amp_dtype")
         assert session.became("amp_dtype") == ("applied", "put into Sequential")
-        assert len(session.said) == 2
+
+    def test_copies_of_a_model_are_told_in_one_line(self, start: Start) -> None:
+        session, model = start(), mlp()
+        for _ in range(3):
+            trained(copy.deepcopy(model))
+        assert session.said == ["put into Sequential (mlp): amp_dtype bfloat16, fused_optimizer"]
 
     def test_what_is_said_of_later_models_is_theirs_alone(self, start: Start) -> None:
         class Other(nn.Sequential):
@@ -115,8 +121,8 @@ class TestWhen:
         for _ in range(2):
             step(optimizer, other, x=X.double())
         assert session.said[1].startswith("nothing put into Other (mlp); left: amp_dtype (")
-        trained(mlp())
-        assert session.said[2] == "put into Sequential (mlp): amp_dtype bfloat16"
+        trained(convnet())
+        assert session.said[2] == "put into Sequential (convnet): amp_dtype bfloat16"
 
     def test_of_models_that_step_together_those_are_named_that_a_setting_is_not_put_into(self, start: Start) -> None:
         class Other(nn.Sequential):
