@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from gputune.host.shared_text import TEXTS, cleaner
 from gputune.knobs.dataloader_workers import WORKERS
-from gputune.measurement import FEWEST_PAIRS, LEAST_GAIN, Measurement
+from gputune.measurement import LEAST_GAIN, Measurement
 from gputune.profile import Profile, Program
 from gputune.report import json
 from gputune.report.answer_parts import PLACEHOLDER
@@ -21,8 +21,9 @@ from gputune.report.progress import elapsed_words
 from gputune.report.tables import console_of, draw, plain
 from gputune.resources.printable import quoted
 from gputune.resources.unreadable import Cause
+from gputune.search.choice import BEHIND
 from gputune.search.combination import DEFAULT, Combination
-from gputune.search.search import ENDS
+from gputune.search.search import ENDS, LOADING
 from gputune.trials.candidates import WAITS
 
 if TYPE_CHECKING:
@@ -32,13 +33,17 @@ WITHIN = 0.03
 """How far whole starts of the script may lie outside of the interval of the steps that took turns, unmentioned."""
 SEEN = 0.01
 """The share of a step that is waited for data from which on it is shown."""
-STAGES = ("loading", *ENDS)
+STAGES = (LOADING, *ENDS)
 Stars = Mapping[str, Combination]
 """By stage, the combination that was chosen."""
-TOO_LITTLE, LONGER = (
-    "nothing can be told, since too few steps were timed",
-    "tune again with more --minutes or more steps",
-)
+TOO_LITTLE = "nothing can be told, since too few steps were timed"
+SCARCE = {
+    "length": (", and then it was at its end", "let it make more steps, such as more epochs or more of its data"),
+    "steps": (" within --steps", "tune again with more --steps"),
+    "minutes": (" within --minutes", "tune again with more --minutes"),
+    "seconds": (", which take long", "try fewer settings at a time, such as --only amp_dtype,fused_optimizer"),
+}
+"""By what was used up first, how that is said, and what helps."""
 FAILED: Cause = "exited"
 """The cause of a program's gap where a setting was tried and ended it."""
 
@@ -101,7 +106,7 @@ def _is_certain(program: Program) -> bool:
 def why_nothing(program: Program) -> str:
     """What a tune that chose nothing says of a program, in its last line and wherever its profile is shown."""
     if is_too_little(program):
-        return f"{TOO_LITTLE}; {LONGER}"
+        return TOO_LITTLE
     if open_ := seeming(program):
         what, times = open_
         return (
@@ -115,10 +120,14 @@ def why_nothing(program: Program) -> str:
 
 
 def is_too_little(program: Program) -> bool:
-    """Whether the search came to no last comparison, and left another one before it had enough rounds to tell."""
-    stages = {str(row.params["stage"]) for row in _timed(program)}
-    fewest = min((len(row.samples) for row in _timed(program) if row.params["stage"] != "loading"), default=0)
-    return "final" not in stages and len(stages) > 0 and fewest < FEWEST_PAIRS
+    """Whether the last comparison, or each where there was none, ended before it had enough rounds to tell whether what
+    was about as fast as torch's defaults is faster.
+    """
+    timed = _timed(program)
+    last = [row for row in timed if row.params["stage"] == "final"] or timed
+    pairs = [(row, block[0]) for _, block in _blocks(last) for row in block[1:]]
+    is_open = any(row.against(first) is None and row.median >= BEHIND * first.median for row, first in pairs)
+    return is_open and seeming(program) is None
 
 
 def charts(program: Program) -> Iterator[Chart]:
@@ -206,7 +215,8 @@ def untold(result: TuneResult, command: Sequence[str]) -> tuple[str, str]:
     """What is said where nothing can be told, and what to do about it."""
     entry = result.program.entry
     if not result.disturbed:
-        return f"{entry}: {TOO_LITTLE}", LONGER
+        why, remedy = SCARCE[result.scarce]
+        return f"{entry}: {TOO_LITTLE}{why}", remedy
     wait = quoted("gputune", "tune", "--wait", "30", "--", *command)
     return f"{entry}: nothing can be told beside others: {result.disturbed}", f"wait for a calm machine: {wait}"
 

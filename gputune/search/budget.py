@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
 from gputune.search.combination import DEFAULT, Combination
 
@@ -23,6 +24,8 @@ FIRST_SETTLE, SETTLE = 3, 1
 """The steps behind a switch that are not timed, the first time and later."""
 BLOCKS = 130
 """Into how many blocks the user's number of steps is divided at the least, where blocks may be that short."""
+
+Scarce = Literal["steps", "minutes", "seconds"]
 
 
 @dataclass(kw_only=True)
@@ -59,15 +62,28 @@ class Budget:
     @property
     def share(self) -> float:
         """How much of the search is used up, 1 at its end: the larger of the shares of its time and of its steps."""
+        return max(self._shares.values(), default=0.0)
+
+    @property
+    def scarcest(self) -> Scarce:
+        """Of what the search is used up by the most: the steps, the time for the tune, or the search's own time."""
+        return max(self._shares, key=lambda one: self._shares[one], default="seconds")
+
+    @property
+    def _shares(self) -> dict[Scarce, float]:
         if not self.step_seconds:
-            return 0.0
+            return {}
         seconds = self.seconds
         most_seconds = max(SECONDS, STEPS_OF_TIME * self.step_seconds[DEFAULT])
         most_steps = self.most or max(STEPS, STEPS_SECONDS / min(self.step_seconds.values()))
-        share = max((seconds - self.apart) / most_seconds, self.used / most_steps)
-        if self.is_final and self.most is None:
-            share = min(share, seconds / SHORT_SECONDS)
-        return max(share, seconds / self.most_seconds)
+        shares: dict[Scarce, float] = {
+            "steps": self.used / most_steps, "minutes": seconds / self.most_seconds,
+            "seconds": (seconds - self.apart) / most_seconds,
+        }  # fmt: skip
+        if self.most is None:  # no number that anybody gave
+            share = max(shares["seconds"], shares.pop("steps"))
+            shares["seconds"] = min(share, seconds / SHORT_SECONDS) if self.is_final else share
+        return shares
 
     def steps(self, combination: Combination) -> int:
         """How many steps a block with the combination has: few as long as nothing is known of how long they take."""

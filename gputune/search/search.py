@@ -56,6 +56,8 @@ FIRST_LOOK = 4
 STAGE_ROUNDS = 8
 ENDS = {"precision": 0.3, "options": 0.42, "again": 0.54, "compile": 0.66, "final": 1.0}
 """By stage, the share of the search by which its last round is to end."""
+LOADING = "loading"
+"""The stage of numbers of workers, which is no part of the search."""
 OPEN = 0.2
 """The share of the search in which what no stage took is compared to the end, if that tells. With more, a program in
 which nothing gains is tuned as long as others."""
@@ -170,13 +172,16 @@ class Search:
         return [arm for arm in self.tried if arm.stage == stage and arm.samples]
 
     def _open(self) -> list[Combination]:
-        """The combinations that may be faster than torch's defaults, which no stage took, the likeliest first."""
+        """The combinations that may be faster than torch's defaults, which no stage took, the likeliest first.
+        Numbers of workers are timed too few times to tell, as is what a stage had no time for; what it dropped is told.
+        """
         found: list[tuple[float, Combination]] = []
         for stage in dict.fromkeys(arm.stage for arm in self.tried):
             arms = self._arms_of(stage)
+            dropped = [] if stage in (LOADING, *self._disturbed) or not arms else choice.far_behind(arms)
             for arm in arms[1:] if arms and arms[0].combination == DEFAULT else ():
                 compared = arm.against(arms[0])
-                if compared.verdict == "undecided" if compared else stage in self._disturbed:
+                if compared.verdict == "undecided" if compared else arm not in dropped:
                     found.append((arm.rate / arms[0].rate, arm.combination))
         return [one for _, one in sorted(found, key=lambda one: -one[0])]
 

@@ -14,7 +14,7 @@ from gputune.profile import Guard
 from gputune.search.budget import Budget
 from gputune.search.choice import Block, Tried, agreed, gaining
 from gputune.search.combination import DEFAULT, Combination, traits
-from gputune.search.search import Search, needed_steps
+from gputune.search.search import LOADING, Search, needed_steps
 from gputune.search.workers import fewest, sampled
 from gputune.search.workers import search as search_workers
 from gputune.trials import agreement
@@ -170,7 +170,7 @@ class _Session:
             hello=self._command.hello, found=found, arms=arms, tried=search.tried, left=left, seconds=seconds,
             failed=self._attempts.failed, conditions=conditions, agreed=agreed, waits=median(seen or [waits]),
             dataset=self._dataset, steps=self.budget.used, length=self._attempts.length,
-            disturbed=str(watch) if search.is_disturbed else "",
+            disturbed=str(watch) if search.is_disturbed else "", scarcest=self.budget.scarcest,
         )  # fmt: skip
 
     def _agreed(self, combinations: Sequence[Combination]) -> Iterator[tuple[str, Guard]]:
@@ -216,7 +216,7 @@ class _Session:
 
         def rate(count: int) -> float:
             one = plain.plus(WORKERS, count) if count else plain
-            arm = tried.setdefault(count, Tried(combination=one, stage="loading"))
+            arm = tried.setdefault(count, Tried(combination=one, stage=LOADING))
             arm.samples.append(arm.note(self._block(one)))
             return arm.samples[-1]
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 from gputune.advice import Choice
 from gputune.advice._evidence import range_text
@@ -35,6 +35,10 @@ class TuneResult:
     disturbed: str = ""
     """Who else used the machine meanwhile: a gain is then provisional, unless a GPU works twice as fast; without a gain
     nothing can be told.
+    """
+    scarce: Literal["length", "steps", "minutes", "seconds"] = "seconds"
+    """What was used up first: the program's own steps, the user's number of steps, the minutes for the tune, or the
+    search's time.
     """
     waits: float = 0.0
     """The share of a step with torch's defaults in which the program waits for its data."""
@@ -89,6 +93,7 @@ def tuned(
     return TuneResult(
         program=program, profile=unmeasured, combination=combination, gain=found[1] if found else None,
         more_memory=memory, waits=measured.waits, disturbed=disturbed,
+        scarce="length" if measured.scarcest == "steps" and measured.length is not None else measured.scarcest,
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from gputune.facts import Facts
 from gputune.knobs import Value
 from gputune.live.orders import Found, Hello
 from gputune.profile import Guard
+from gputune.search.budget import Scarce
 from gputune.search.choice import Tried
 
 
@@ -42,6 +43,8 @@ class SearchResult:
     """The class of the dataset whose DataLoader was tried with workers; None if none was."""
     disturbed: str = ""
     """Who used the machine, where that left open what calm rounds alone tell."""
+    scarcest: Scarce = "seconds"
+    """As `Budget.scarcest`."""
     steps: int = 10**9
     """So many steps, or calls, the program has at the least."""
     length: int | None = None

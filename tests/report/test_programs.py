@@ -13,7 +13,7 @@ from gputune.facts.gap import Gap
 from gputune.measurement import Comparison, Measurement
 from gputune.profile import Confirmation, Guard, Program
 from gputune.report.charts import Chart
-from gputune.report.programs import answer, charts, json_text, print_program, seeming, stands, why_nothing
+from gputune.report.programs import answer, charts, json_text, print_program, seeming, stands, untold, why_nothing
 from gputune.search.combination import DEFAULT, Combination
 from gputune.trials.result import TuneResult
 
@@ -110,7 +110,26 @@ class TestWhyNothing:
     def test_a_search_that_was_over_after_a_round_tells_nothing(self) -> None:
         rows = [replace(final([rate]), params={"stage": "options", **params}) for rate, params in
                 ((46.0, {}), (140.0, {"fused_optimizer": True}))]  # fmt: skip
-        assert why_nothing(with_nothing(rows)).startswith("nothing can be told, since too few steps were timed")
+        assert why_nothing(with_nothing(rows)) == "nothing can be told, since too few steps were timed"
+
+    def test_a_search_that_dropped_what_was_far_behind_tells_that_nothing_gains(self) -> None:
+        rows = [replace(final([rate] * 4), params={"stage": "precision", **params}) for rate, params in
+                ((46.0, {}), (20.0, {"amp_dtype": "bfloat16"}))]  # fmt: skip
+        assert why_nothing(with_nothing(rows)) == NOTHING
+
+    @pytest.mark.parametrize(
+        ("scarce", "why", "remedy"),
+        [
+            ("length", "timed, and then it was at its end", "let it make more steps"),
+            ("steps", "timed within --steps", "more --steps"),
+            ("minutes", "timed within --minutes", "more --minutes"),
+            ("seconds", "timed, which take long", "fewer settings"),
+        ],
+    )
+    def test_what_was_used_up_is_named_with_what_helps(self, scarce: Any, why: str, remedy: str) -> None:
+        said = untold(replace(tuned(gain=None), scarce=scarce), ["python"])
+        assert said[0].endswith(why)
+        assert remedy in said[1]
 
 
 class TestStars:

@@ -46,6 +46,14 @@ def test_how_much_of_a_search_is_used_up(made: Budget, share: float) -> None:
     assert made.share == pytest.approx(share)
 
 
+@pytest.mark.parametrize(
+    ("more", "scarcest"),
+    [({"most": 20, "used": 19}, "steps"), ({"most_seconds": 11.0}, "minutes"), ({}, "seconds")],
+)
+def test_what_is_used_up_first(more: dict[str, Any], scarcest: str) -> None:
+    assert budget(0.01, 10.0, **more).scarcest == scarcest
+
+
 def test_fast_steps_may_be_more() -> None:
     made = budget(0.01, used=STEPS)
     made.step_seconds[TF32] = 0.001

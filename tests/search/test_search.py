@@ -15,7 +15,7 @@ from gputune.search import combination
 from gputune.search.budget import STEPS
 from gputune.search.choice import Block, Tried, gaining
 from gputune.search.combination import DEFAULT, Combination, traits
-from gputune.search.search import FIRST_LOOK, Search, needed_steps, options, precisions, to_compile
+from gputune.search.search import FIRST_LOOK, LOADING, Search, needed_steps, options, precisions, to_compile
 
 ALL: Mapping[str, Any] = {
     "matmul_precision": "tf32", "amp_dtype": "bfloat16", "channels_last": True, "fused_optimizer": True,
@@ -427,6 +427,26 @@ class TestBesideOthers:
         search = Search(measure=program.measure, used=lambda: program.blocks / 60)
         found = search.final(search.best({"fused_optimizer": True}))
         assert [len(arm.samples) for arm in found] == [FEWEST_PAIRS] * 2
+
+    def test_numbers_of_workers_that_were_timed_once_are_compared_to_the_end(self) -> None:
+        program = Program({WORKERS: 1.3})
+        search = program.search()
+        for values in ({}, {WORKERS: 2}):
+            one = Tried(combination=Combination.of(values), stage=LOADING)
+            one.samples.append(program.measure(one.combination).rate)
+            search.tried.append(one)
+        default, workers = search.final(search.best({}))
+        assert [arm.combination.workers for arm, _ in gaining([default, workers])] == [2]
+
+    def test_what_a_stage_had_too_few_rounds_for_is_compared_to_the_end(self) -> None:
+        program = Program({"fused_optimizer": 1.01}, noise=0.001)
+        search = Search(measure=program.measure, used=lambda: program.blocks / 20)
+        assert len(search.final(search.best({"fused_optimizer": True}))) == 2
+
+    def test_what_the_first_look_drops_is_told(self) -> None:
+        program = Program({"amp_dtype": 0.5})
+        search = program.search()
+        assert [arm.combination for arm in search.final(search.best({"amp_dtype": "bfloat16"}))] == [DEFAULT]
 
 
 class TestNeededSteps:
