@@ -235,7 +235,7 @@ def answer(result: TuneResult, path: Path | None, command: Sequence[str]) -> str
         f"{probably}{found.ratio:.3g} times ({found.low:.3g} to {found.high:.3g}) as fast"
     )
     words = [
-        _otherwise_in_starts(program, (found.low, found.high), probably) or gained,
+        _otherwise_in_starts(program, (found.low, found.high), gained if probably else "") or gained,
         *([f"{result.disturbed} meanwhile, so tune again once it is calm"] if result.disturbed else []),
         _losses(program),
         *([f"{result.more_memory:.2f} times the memory"] if result.more_memory else []),
@@ -260,9 +260,9 @@ def _what(program: Program) -> str:
     return "step" if program.trains else "call"
 
 
-def _otherwise_in_starts(program: Program, interval: tuple[float, float], probably: str) -> str:
-    """How fast whole starts of the script were, if that lies outside of what its steps say, timed in turn in one
-    process; else empty.
+def _otherwise_in_starts(program: Program, interval: tuple[float, float], probable: str) -> str:
+    """How fast whole starts were, if that lies outside of what the steps say that were timed in turn; else empty.
+    Behind what is `probable` by these steps, since others disturb one start more than another.
     """
     if program.confirmation is None:
         return ""
@@ -270,10 +270,11 @@ def _otherwise_in_starts(program: Program, interval: tuple[float, float], probab
     low, high = interval
     if low * (1 - WITHIN) <= plain / tuned <= high * (1 + WITHIN):
         return ""
-    return (
-        f"{plain:.4g} -> {tuned:.4g} ms a {_what(program)} in whole starts, {probably}{plain / tuned:.3g} times as "
-        f"fast (in one process, settings in turn: {low:.3g} to {high:.3g} times)"
-    )
+    starts = f"{plain:.4g} -> {tuned:.4g} ms a {_what(program)} in whole starts"
+    if probable:
+        return f"{probable} ({starts})"
+    fast = f"{plain / tuned:.3g} times as fast"
+    return f"{starts}, {fast} (in one process, settings in turn: {low:.3g} to {high:.3g} times)"
 
 
 def _cost(program: Program) -> Iterator[str]:
@@ -283,6 +284,7 @@ def _cost(program: Program) -> Iterator[str]:
         return
     plain, tuned = median(confirmation.plain_ms), median(confirmation.tuned_ms)
     saved, cost = plain - tuned, 1000 * confirmation.cost_seconds
+        yield "how much longer its start takes is not known: --minutes was over before; more of them tell"
     if cost > saved > 0:
         steps = ceil(cost / saved)
         yield (

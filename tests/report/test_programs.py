@@ -217,7 +217,11 @@ LATE = replace(TIMES, cost_seconds=500.0)
                             "(in one process, settings in turn: 5.96 to 6.04 times); loss within"),
         ({"times": FASTER}, "train.py: 102.4 -> 6.25 ms a step in whole starts, 16.4 times as fast (in one"),
         ({"times": LATE}, "\nits start takes 8 min 20 s longer; it is ahead after 5855 steps (9 min 59 s)\n"),
-        ({"times": None}, "loss within FP32's own spread\ngputune apply"),
+        ({"times": SLOWER, "disturbed": "others used up to 1.2 of 2 CPUs"},
+         "train.py: 99.65 -> 16.58 ms a step, probably 6.01 times (5.96 to 6.04) as fast "
+         "(102.4 -> 20 ms a step in whole starts); others"),
+        ({"times": None}, "loss within FP32's own spread\nhow much longer its start takes is not known: --minutes was "
+                          "over before; more of them tell\ngputune apply"),
         ({"more_memory": 1.5}, "; 1.50 times the memory\n"),
     ],
 )  # fmt: skip
