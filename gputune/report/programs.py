@@ -25,6 +25,7 @@ from gputune.search.choice import BEHIND
 from gputune.search.combination import DEFAULT, Combination
 from gputune.search.search import ENDS, LOADING
 from gputune.trials.candidates import WAITS
+from gputune.trials.checking import NO_GAIN
 
 if TYPE_CHECKING:
     from gputune.trials.result import TuneResult
@@ -37,6 +38,7 @@ STAGES = (LOADING, *ENDS)
 Stars = Mapping[str, Combination]
 """By stage, the combination that was chosen."""
 TOO_LITTLE = "nothing can be told, since too few steps were timed"
+IN_STARTS = "nothing was found that certainly or probably gains in whole starts: torch's defaults stay"
 SCARCE = {
     "length": (", and then it was at its end", "let it make more steps, such as more epochs or more of its data"),
     "steps": (" within --steps", "tune again with more --steps"),
@@ -69,7 +71,7 @@ def notes(program: Program) -> Iterator[str]:
     for gap in program.gaps:
         yield f"{'failed' if gap.cause == FAILED else 'not tried'}: {gap.fact} ({gap.reason})"
     for gap in program.refused:
-        yield f"refused by the guard: {gap.fact} ({gap.reason})"
+        yield f"{'not used' if gap.cause == NO_GAIN else 'refused by the guard'}: {gap.fact} ({gap.reason})"
 
 
 def is_provisional(program: Program) -> bool:
@@ -113,6 +115,8 @@ def why_nothing(program: Program) -> str:
             f"nothing is certain: {what} seemed {times:.3g} times as fast, in too few steps or beside too much else to "
             "tell; tune again on an idle machine, or with more --steps"
         )
+    if any(gap.cause == NO_GAIN for gap in program.refused):
+        return IN_STARTS
     refused = "; what was faster, the guard refused" if program.refused else ""
     names = [gap.fact for gap in program.gaps if gap.cause == FAILED]
     failed = f"; {' and '.join(names)} failed" if names else ""
@@ -120,9 +124,7 @@ def why_nothing(program: Program) -> str:
 
 
 def is_too_little(program: Program) -> bool:
-    """Whether the last comparison, or each where there was none, ended before it had enough rounds to tell whether what
-    was about as fast as torch's defaults is faster.
-    """
+    """Whether too few rounds left open if what was about as fast as torch's defaults is faster."""
     timed = _timed(program)
     last = [row for row in timed if row.params["stage"] == "final"] or timed
     pairs = [(row, block[0]) for _, block in _blocks(last) for row in block[1:]]
@@ -217,8 +219,9 @@ def untold(result: TuneResult, command: Sequence[str]) -> tuple[str, str]:
     if not result.disturbed:
         why, remedy = SCARCE[result.scarce]
         return f"{entry}: {TOO_LITTLE}{why}", remedy
+    what = IN_STARTS if why_nothing(result.program) == IN_STARTS else "nothing can be told beside others"
     wait = quoted("gputune", "tune", "--wait", "30", "--", *command)
-    return f"{entry}: nothing can be told beside others: {result.disturbed}", f"wait for a calm machine: {wait}"
+    return f"{entry}: {what}: {result.disturbed}", f"wait for a calm machine: {wait}"
 
 
 def answer(result: TuneResult, path: Path | None, command: Sequence[str]) -> str:
@@ -281,10 +284,10 @@ def _cost(program: Program) -> Iterator[str]:
     """How much longer a start takes, if that is more than a step saves, and when it is ahead all the same."""
     confirmation = program.confirmation
     if confirmation is None:
+        yield "how much longer its start takes is not known: --minutes was over before; more of them tell"
         return
     plain, tuned = median(confirmation.plain_ms), median(confirmation.tuned_ms)
     saved, cost = plain - tuned, 1000 * confirmation.cost_seconds
-        yield "how much longer its start takes is not known: --minutes was over before; more of them tell"
     if cost > saved > 0:
         steps = ceil(cost / saved)
         yield (

@@ -29,6 +29,7 @@ Cause = Literal[
     "killed",  # a child process was ended by a signal
     "exited",  # a child process ended by itself without an answer
     "no_such_file",
+    "no_gain",  # settings of a program that gain nothing in its whole starts
     "no_time",  # a bench that the budget of a probe has no time for
 ]
 """Why something could not be read, where code has to know: it asks this, never the reason's words."""

@@ -8,6 +8,7 @@ from gputune.live.advice import Advice
 from gputune.live.orders import Done, Record, Recorded, TimeBlock
 from gputune.measurement import rounded
 from gputune.profile import Confirmation, Guard
+from gputune.resources.unreadable import Cause
 from gputune.search.combination import Combination
 from gputune.trials import guard
 from gputune.trials.command import RunningCommand
@@ -18,6 +19,8 @@ from gputune.trials.start import Start
 
 TIME_IS_OVER: tuple[How, ...] = ("late", "never stepped")
 """The failures of a start, of a program that was measured before, by which the time for the tune is over."""
+NO_GAIN: Cause = "no_gain"
+"""The cause of a program's gap where a combination gains nothing in whole starts."""
 FP32_SHIFTS = (0, 1, 2)
 TUNED_SHIFTS = (0, 1)
 
@@ -108,6 +111,19 @@ def confirm(start: Start, advice: Advice, told: TuneProgress, most: int) -> Conf
         tuned_ms=tuple(rounded(1000 * one.step) for one in tuned),
         cost_seconds=rounded(median(one.start for one in tuned) - median(one.start for one in plain)),
     )
+
+
+def why_no_gain(found: Confirmation, combination: Combination, length: int | None) -> str:
+    """Why a combination gains nothing in whole starts of a program that ends after `length` steps, if that is known;
+    empty if it does.
+    """
+    plain, tuned = median(found.plain_ms), median(found.tuned_ms)
+    if tuned >= plain:
+        return f"in whole starts {plain:.4g} ms without it, and {tuned:.4g} with it"
+    saved, cost = (plain - tuned) / 1000, found.cost_seconds
+    if combination.is_compiled and length is not None and cost > saved * length:
+        return f"its start takes {cost:.3g} s longer, more than it saves until the program's end"
+    return ""
 
 
 def timed(start: Start, advice: Advice | None, most: int) -> Timed:

@@ -1,7 +1,7 @@
 """A tune from its first start of the program to its last: measured, guarded, confirmed."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,14 +18,15 @@ from gputune.knobs.dataloader_workers import WORKERS
 from gputune.live.advice import Advice, Loading, TunedProgram
 from gputune.measurement import Comparison
 from gputune.probing.plan import device_of
-from gputune.profile import Guard, Profile
+from gputune.profile import Confirmation, Guard, Profile
 from gputune.progress import Progress
+from gputune.resources.unreadable import Cause
 from gputune.search.choice import Tried
 from gputune.search.combination import Combination
 from gputune.trials import agreement
 from gputune.trials.calm import CalmWatch
 from gputune.trials.candidates import candidates
-from gputune.trials.checking import GuardRuns, confirm
+from gputune.trials.checking import NO_GAIN, GuardRuns, confirm, why_no_gain
 from gputune.trials.failure import RunFailed
 from gputune.trials.measuring import measure
 from gputune.trials.progress import TuneProgress
@@ -146,7 +147,7 @@ class _Tune:
         self._request, self._start, self._machine, self._told = request, start, machine, told
         self._device = device
         self._kind = self._device.partition(":")[0]
-        self._refused: dict[str, str] = {}
+        self._refused: dict[str, Gap] = {}
 
     def run(self, host: Host) -> TuneResult:
         """Raises RunFailed."""
@@ -156,39 +157,51 @@ class _Tune:
         wanted = Wanted(candidates=able, facts=self._machine, steps=asked.steps, compared_calls=calls)
         measured = measure(self._start, wanted, host=host, told=self._told)
         self._start = replace(self._start, trains=measured.found.trains)
-        accepted, guard = self._guarded(measured, ranking(measured))
+        accepted, guard, whole = self._chosen(measured)
         arms = [arm for arm in measured.arms if str(arm.combination) not in self._refused]
         result = tuned(replace(measured, arms=arms), accepted, self._machine, self._device, guard)
-        refused = tuple(Gap(fact=combination, reason=why) for combination, why in self._refused.items())
-        result = replace(result, program=replace(result.program, refused=refused))
-        if accepted is None:
-            return result
+        refused = tuple(self._refused.values())
+        return replace(result, program=replace(result.program, refused=refused, confirmation=whole))
+
+    def _chosen(self, measured: SearchResult) -> tuple[tuple[Tried, Comparison] | None, Guard, Confirmation | None]:
+        """The first combination that the guard accepts and that gains in whole starts, as far as there is time for
+        these; once another was slower in them, only one that was seen to gain.
+        """
         most = measured.steps if measured.length is None else min(measured.steps, measured.length)
-        whole = confirm(self._start, self._advice(measured, result.combination), self._told, most)
-        return replace(result, program=replace(result.program, confirmation=whole))
+        guard, is_doubtful = UNGUARDED, False
+        for found, guard in self._guarded(measured, ranking(measured)):
+            combination, why = found[0].combination, guard.reason
+            cause: Cause | None = None
+            if guard.verdict != "refused":
+                whole = confirm(self._start, self._advice(measured, combination), self._told, most)
+                if whole is None and is_doubtful:
+                    break
+                why, cause = why_no_gain(whole, combination, measured.length) if whole else "", NO_GAIN
+                if not why:
+                    return found, guard, whole
+                is_doubtful |= bool(whole and why_no_gain(whole, combination, None))
+            self._refused[str(combination)] = Gap(fact=str(combination), reason=why, cause=cause)
+        return None, guard, None
 
     def _guarded(
         self, measured: SearchResult, ranked: list[tuple[Tried, Comparison]]
-    ) -> tuple[tuple[Tried, Comparison] | None, Guard]:
+    ) -> Iterator[tuple[tuple[Tried, Comparison], Guard]]:
+        """Each combination with what the guard says of it."""
         steps = self._request.guard_steps
         if steps is None or not ranked:
-            return (ranked[0] if ranked else None), UNGUARDED
+            yield from ((found, UNGUARDED) for found in ranked)
+            return
         if measured.length is not None:
             steps = min(steps, measured.length - ABOUT_TO_END)
         loading = ranked[0][0].combination.only(WORKERS)
         plain = self._advice(measured, loading) if loading.workers else None
         runs = GuardRuns(start=self._start, steps=steps, told=self._told, plain=plain)
-        guard = UNGUARDED
         for found in ranked:
             combination = found[0].combination
             if measured.found.trains:
-                guard = runs.of(combination, self._advice(measured, combination))
+                yield found, runs.of(combination, self._advice(measured, combination))
             else:  # whose outputs the measuring run has compared
-                guard = measured.agreed[str(combination)]
-            if guard.verdict != "refused":
-                return found, guard
-            self._refused[str(combination)] = guard.reason
-        return None, guard
+                yield found, measured.agreed[str(combination)]
 
     def _advice(self, measured: SearchResult, combination: Combination) -> Advice:
         workers = combination.workers

@@ -13,7 +13,17 @@ from gputune.facts.gap import Gap
 from gputune.measurement import Comparison, Measurement
 from gputune.profile import Confirmation, Guard, Program
 from gputune.report.charts import Chart
-from gputune.report.programs import answer, charts, json_text, print_program, seeming, stands, untold, why_nothing
+from gputune.report.programs import (
+    answer,
+    charts,
+    json_text,
+    notes,
+    print_program,
+    seeming,
+    stands,
+    untold,
+    why_nothing,
+)
 from gputune.search.combination import DEFAULT, Combination
 from gputune.trials.result import TuneResult
 
@@ -96,6 +106,15 @@ class TestWhyNothing:
             f"{NOTHING}; what was faster, the guard refused"
         )
         assert "fused_optimizer seemed" in why_nothing(with_nothing([PLAIN, OPEN, QUICK], **REFUSED))
+
+    def test_what_gains_nothing_in_whole_starts_is_named(self) -> None:
+        slower = Gap(fact="bfloat16", reason="in whole starts 10 ms without it, and 12 with it", cause="no_gain")
+        found = with_nothing([PLAIN, SAME, QUICK], refused=(slower,))
+        said = "nothing was found that certainly or probably gains in whole starts: torch's defaults stay"
+        assert why_nothing(found) == said
+        assert "not used: bfloat16 (in whole starts 10 ms without it, and 12 with it)" in notes(found)
+        beside = replace(tuned(gain=None, disturbed="others used up to 1.2 of 2 CPUs"), program=found)
+        assert untold(beside, ["python"])[0] == f"train.py: {said}: others used up to 1.2 of 2 CPUs"
 
     def test_what_failed_is_named(self) -> None:
         gaps = (
