@@ -8,7 +8,7 @@ from gputune.search.combination import Combination
 
 How = Literal[
     "raised", "recompiled", "memory", "ended", "over", "short", "silent", "stopped", "late", "never stepped", "nodes",
-    "trains", "answers", "invalid", "finished",
+    "trains", "answers", "invalid", "finished", "no room",
 ]  # fmt: skip
 
 
@@ -18,7 +18,8 @@ class RunFailed(Exception):
     """It raised an exception, was compiled anew in the middle, ran out of the GPU's memory, ended, came to the end of
     its steps, is too short to be measured, was silent for too long, was stopped by a signal, used up the time for the
     tune, never took a step, spans several nodes, trains after calls that were taken for its steps, ended without any
-    step after such calls, sent an invalid message, or came to its end without a fault before it was measured."""
+    step after such calls, sent an invalid message, came to its end without a fault before it was measured, or found no
+    room for what it writes."""
     detail: str = ""
     rank: int | None = None
     when: str = ""
@@ -45,6 +46,7 @@ class RunFailed(Exception):
             "nodes": "it runs on several nodes",
             "trains": "it trains after it has called its model without gradients",
             "answers": "it has an optimizer and trains nothing",
+            "no room": f"{who}found no room for what it writes",
             "invalid": f"{who}sent gputune an invalid message: {self.detail}",
         }
         return words[self.how]

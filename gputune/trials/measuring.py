@@ -24,7 +24,7 @@ from gputune.trials.command import RunningCommand
 from gputune.trials.failure import Attempts, RunFailed
 from gputune.trials.progress import CALLS, MEASURING, WAITING, TuneProgress
 from gputune.trials.search_result import SearchResult, Wanted
-from gputune.trials.start import Start
+from gputune.trials.start import Start, is_without_room
 
 TRACE = 4
 """The ratio of a block's steps to those of a trace."""
@@ -90,8 +90,10 @@ class _Session:
 
     def next_start(self, failure: RunFailed) -> Start:
         """What to start after a failure of this one, from which is learned. Raises it where no start would help."""
+        if failure.how in ("raised", "ended") and is_without_room(self._start.folder, str(failure)):
+            failure.how = "no room"
         match failure.how:
-            case "late" | "stopped":
+            case "late" | "stopped" | "no room":
                 raise failure
             case "over":
                 start = self._start_after_end(failure)

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import stat
 import subprocess
 import tempfile
@@ -88,6 +89,20 @@ def kill_shells(pids: Sequence[int], keeper: int) -> bool:
                     found = True
                     parent.kill()
     return found
+
+
+NO_ROOM = ("No space left on device", "Disk quota exceeded", "unexpected pos")
+"""What the system says, and torch as it saves a checkpoint."""
+ROOM_BYTES = 1 << 20
+"""With less room than this in a folder what is written there fails."""
+
+
+def is_without_room(folder: Path, said: str) -> bool:
+    """Whether a start, which failed with these words, found no room for what it wrote: in its folder, or in memory."""
+    with suppress(OSError):
+        if shutil.disk_usage(folder).free < ROOM_BYTES:
+            return True
+    return any(words in said for words in NO_ROOM)
 
 
 KEPT = 20

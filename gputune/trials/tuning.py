@@ -32,7 +32,7 @@ from gputune.trials.measuring import measure
 from gputune.trials.progress import TuneProgress
 from gputune.trials.result import TuneResult, ranking, tuned
 from gputune.trials.search_result import SearchResult, Wanted
-from gputune.trials.start import END_BYTES, Start
+from gputune.trials.start import END_BYTES, NO_ROOM, Start
 
 GUARD_STEPS = 100
 MINUTES = 10.0
@@ -80,8 +80,6 @@ FEWER = "; or try fewer settings, such as --only amp_dtype,fused_optimizer"
 
 READS_STDIN = "it read its standard input, which is empty here: name a file, as in sh -c 'python train.py < answers'"
 NOTHING_TO_READ = (b"EOFError: EOF when reading a line",)
-NO_ROOM = (b"No space left on device", b"unexpected pos")
-"""What the system says, and torch as it saves a checkpoint."""
 NO_ROOM_LEFT = (
     "what it writes while it is tuned lies in {}, or in memory if that is an overlay: "
     "set TMPDIR to a folder of a disk that has room for all of it"
@@ -114,7 +112,7 @@ def tune(request: TuneRequest, log: IO[bytes], *, host: Host, progress: Callable
 def _remedy(failure: RunFailed, request: TuneRequest, log: Path) -> str:
     if _ended_with(log, NOTHING_TO_READ):
         return READS_STDIN
-    if _ended_with(log, NO_ROOM):
+    if failure.how == "no room" or _ended_with(log, [words.encode() for words in NO_ROOM]):
         return f"{NO_ROOM_LEFT.format(request.folder.parent)}; its output is in {log}"
     remedy = REMEDIES.get(failure.how, f"its output is in {log}")
     return remedy + FEWER if failure.how == "short" and not request.only else remedy

@@ -1,9 +1,11 @@
 """The orders of a measuring run, to a program that is made up, and what is left out after something failed."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Self
 
 import pytest
@@ -192,6 +194,25 @@ def test_no_start_follows_where_none_would_help(how: How, monkeypatch: pytest.Mo
     with pytest.raises(RunFailed) as failed:
         measured(program, monkeypatch)
     assert (failed.value.how, program.starts) == (how, 1)
+
+
+@pytest.mark.parametrize(
+    ("free", "detail"),
+    [
+        (1 << 40, "RuntimeError: [enforce fail at inline_container.cc:672] . unexpected pos 10944 vs 10838"),
+        (1 << 40, "OSError: [Errno 28] No space left on device"),
+        (0, "sqlite3.OperationalError: database or disk is full"),
+    ],
+)
+def test_no_setting_is_blamed_for_a_folder_without_room(
+    free: int, detail: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failure = RunFailed(how="raised", detail=detail)
+    program = Program(ends=lambda order: "fused_optimizer" in getattr(order, "values", {}), failure=failure)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    with pytest.raises(RunFailed, match="it found no room for what it writes") as failed:
+        measured(program, monkeypatch)
+    assert (failed.value.how, program.starts) == ("no room", 1)
 
 
 FAILURE = RunFailed(how="raised", detail="RuntimeError: no")
