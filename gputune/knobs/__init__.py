@@ -176,6 +176,11 @@ def is_beyond(knob: Knob, value: Value, limit: Numerics | None) -> bool:
     return LEVELS.index(knob.NUMERICS) > LEVELS.index(limit)
 
 
+def given(name: str, value: object) -> str:
+    """That a program decides by this argument itself, with its value where that can be typed."""
+    return f"the program gave {name}" + (f"={value!r}" if value is None or isinstance(value, int | str) else "")
+
+
 def value_text(value: Value) -> str:
     """A setting's value in words; `none` stands for torch's own choice."""
     if isinstance(value, dict):

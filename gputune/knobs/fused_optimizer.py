@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from . import Need, Numerics, Obstacle, Phase, Root, Stage, Value
+from . import Need, Numerics, Obstacle, Phase, Root, Stage, Value, given
 from ._memory import other_users
 
 VALUE = bool
@@ -87,10 +87,10 @@ def _obstacle(optimizer: Any, device: str) -> Obstacle | None:
     kind, groups = type(optimizer), optimizer.param_groups
     if kind not in [getattr(torch.optim, name) for name in KINDS]:
         return Obstacle(f"{kind.__name__} is none of torch's {', '.join(KINDS)}")
-    given = [name for name in OPTIONS if any(group.get(name) not in (None, False) for group in groups)]
-    given += [name for name in ("fused", "foreach") if optimizer.defaults.get(name) is False]
-    if given:
-        return Obstacle(f"the program gave {given[0]}=", users=True)
+    own = [(name, value) for name in OPTIONS for group in groups if (value := group.get(name)) not in (None, False)]
+    own += [(name, False) for name in ("fused", "foreach") if optimizer.defaults.get(name) is False]
+    if own:
+        return Obstacle(given(*own[0]), users=True)
     parameters = [one for group in groups for one in group["params"]]
     devices = {one.device for one in parameters}
     if [one.type for one in devices] != [device] or any(one.dtype != torch.float32 for one in parameters):

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from ..knobs import Value
+from ..knobs import Value, given
 from ..knobs.dataloader_prefetch_factor import AHEAD, PREFETCH
 from ..knobs.dataloader_workers import WORKERS
 from ..resources.files import Files
@@ -124,7 +124,7 @@ class LoaderSettings:
         if load.workers and load.prefetch is None:
             extra["prefetch_factor"] = PREFETCH  # what DataLoader makes of None when it is made
         values: dict[str, Value] = {WORKERS: load.workers, AHEAD: load.prefetch, PIN: pin}
-        if row := _pinning_obstacle(names or frozenset(), pin):
+        if row := _pinning_obstacle(loader, names or frozenset(), pin):
             del extra["pin_memory"], values[PIN]
             self._note(row)
         notes = dict(load.notes)
@@ -162,18 +162,18 @@ def obstacle(loader: Any, names: frozenset[str] | None, loading: Loading) -> App
     if names is None:
         return left(WORKERS, "the DataLoader is a copy, or was made before gputune.apply")
     if mine := next((name for name in GIVEN if name in names), None):
-        return left(WORKERS, f"the program gave {mine}=", users=True)
+        return left(WORKERS, given(mine, getattr(loader, mine)), users=True)
     if loader.num_workers:
         return left(WORKERS, "the program set num_workers", users=True)
     why = _refusal(loader, loading)
     return left(WORKERS, why) if why else None
 
 
-def _pinning_obstacle(names: frozenset[str], pin: bool) -> Applied | None:
+def _pinning_obstacle(loader: Any, names: frozenset[str], pin: bool) -> Applied | None:
     import torch
 
     if "pin_memory" in names:
-        return left(PIN, "the program gave pin_memory=", users=True)
+        return left(PIN, given("pin_memory", loader.pin_memory), users=True)
     # Where GPUs are hidden from this process; torch would warn.
     return left(PIN, "torch sees no GPU in this process") if pin and not torch.cuda.is_available() else None
 

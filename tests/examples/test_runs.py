@@ -8,7 +8,8 @@ PUT_IN = {
     "classifier": "put into Classifier (convnet): amp_dtype bfloat16, channels_last, fused_optimizer",
     "character_gpt": "put into CharacterGPT (transformer): amp_dtype bfloat16, fused_optimizer",
     "trainer": (
-        "put into GPT2LMHeadModel (transformer): amp_dtype bfloat16; left: fused_optimizer (the program gave fused=)"
+        "put into GPT2LMHeadModel (transformer): amp_dtype bfloat16; left: fused_optimizer "
+        "(the program gave fused=True)"
     ),
     "ddp": "put into Sequential (mlp): amp_dtype bfloat16, fused_optimizer",
 }

@@ -184,7 +184,7 @@ def test_a_reason_is_given_in_these_words(reason, arguments):
     [
         "needs a line in the script: ...",
         "the program uses autocast or half precision itself",
-        "the program gave fused=",
+        "the program gave fused=True",
     ],
 )
 def test_a_sentence_is_given_in_these_words(sentence):

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.frameworks
 SCRIPTS = Path(__file__).with_name("scripts")
 VALUES = {"amp_dtype": "bfloat16", "channels_last": True, "fused_optimizer": True}
 OWN = "amp_dtype (the program uses autocast or half precision itself)"
-GIVEN = "fused_optimizer (the program gave fused=)"
+GIVEN = "fused_optimizer (the program gave fused=True)"
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 
 

@@ -384,7 +384,7 @@ class TestLeft:
         assert call_of(model) is None
         assert session.said == [
             "nothing put into Sequential (mlp); left: amp_dtype (the program uses autocast or half precision itself), "
-            "fused_optimizer (the program gave foreach=)"
+            "fused_optimizer (the program gave foreach=True)"
         ]
 
     def test_an_older_torch(self, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

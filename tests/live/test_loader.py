@@ -315,22 +315,23 @@ class TestOrder:
 
 class TestKept:
     @pytest.mark.parametrize(
-        "given",
-        [{"num_workers": 0}, {"num_workers": 1}, {"worker_init_fn": print}, {"persistent_workers": False},
-         {"prefetch_factor": None}, {"multiprocessing_context": None}],
+        ("given", "said"),
+        [({"num_workers": 0}, "num_workers=0"), ({"num_workers": 1}, "num_workers=1"),
+         ({"worker_init_fn": print}, "worker_init_fn"), ({"persistent_workers": False}, "persistent_workers=False"),
+         ({"prefetch_factor": None}, "prefetch_factor=None"),
+         ({"multiprocessing_context": None}, "multiprocessing_context=None")],
     )  # fmt: skip
-    def test_arguments_about_workers(self, start: Start, given: dict[str, Any]) -> None:
+    def test_arguments_about_workers(self, start: Start, given: dict[str, Any], said: str) -> None:
         session = start()
         made = made_with(DataLoader(SAMPLES, **given))
         assert made["num_workers"] == given.get("num_workers", 0)
         assert not made["pin_memory"]
-        [name] = given
-        assert session.became() == ("kept-user", None, f"the program gave {name}=")
+        assert session.became() == ("kept-user", None, f"the program gave {said}")
 
     def test_a_position_counts_as_much_as_a_name(self, start: Start) -> None:
         session = start()
         assert workers(DataLoader(SAMPLES, 1, False, None, None, 1)) == 1
-        assert session.became()[2] == "the program gave num_workers="
+        assert session.became()[2] == "the program gave num_workers=1"
 
     def test_what_is_set_later(self, start: Start) -> None:
         session, made, other = start(), DataLoader(SAMPLES), DataLoader(SAMPLES)
@@ -363,7 +364,7 @@ class TestKept:
         session = start()
         made = made_with(DataLoader(SAMPLES, pin_memory=pinned))
         assert (made["pin_memory"], made["num_workers"]) == (pinned, 2)
-        assert session.became("dataloader_pin_memory") == ("kept-user", None, "the program gave pin_memory=")
+        assert session.became("dataloader_pin_memory") == ("kept-user", None, f"the program gave pin_memory={pinned}")
 
     def test_memory_is_not_pinned_where_gpus_are_hidden_from_the_process(
         self, start: Start, monkeypatch: pytest.MonkeyPatch

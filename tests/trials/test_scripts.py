@@ -279,7 +279,7 @@ def test_what_waits_for_its_data_gets_workers(folder: Folder) -> None:
 def test_a_number_of_workers_of_the_programs_own_is_left(folder: Folder) -> None:
     found = folder.measured(*script("loads"), "1", **LOADED)
     assert found.waits > 0.5
-    assert found.left["dataloader_workers"] == "the program gave num_workers="
+    assert found.left["dataloader_workers"] == "the program gave num_workers=1"
     assert {one.combination.workers for one in found.tried} == {None}
 
 

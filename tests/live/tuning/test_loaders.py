@@ -62,7 +62,7 @@ def test_the_loader_that_was_asked_last(loaders: Loaders) -> None:
 def test_why_others_are_not_tried(loaders: Loaders) -> None:
     loader = data.DataLoader(Numbers(), num_workers=0)
     next(iter(loader))
-    assert loaders.described().obstacle == "the program gave num_workers="
+    assert loaders.described().obstacle == "the program gave num_workers=0"
 
 
 @pytest.mark.slow
