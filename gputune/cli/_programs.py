@@ -1,6 +1,7 @@
 """Words that name a program of the user's where gputune expects a profile or a verb, and what to type instead."""
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Sequence
@@ -10,8 +11,13 @@ from gputune.errors import UsageError
 from gputune.resources.printable import quoted
 from gputune.runtime.launch import LAUNCHERS, PYTHON
 from gputune.runtime.locate import AUTO
+from gputune_start import NOT_FOUND
 
 _INTERPRETERS = {".py": "python", ".sh": "sh"}
+_OF_SCRIPTS = ("torchrun", "accelerate")
+_NO_SCRIPT = {"-m", "--module", "--no-python", "--no_python"}
+_PLAIN_OPTION = re.compile("-[bBdEiIOPqsSuvx]+|-[WX].+")
+"""Python's options that take no word behind them."""
 _PROFILES = (".yaml", ".yml", ".json")
 _PROGRAMS_BEGIN = (b"#!", b"\x7fELF")
 
@@ -34,10 +40,69 @@ def require_a_profile(word: str, command: Sequence[str]) -> None:
         raise UsageError("no profile was given", f"type: {_to_run(words, 'apply', *options, AUTO)}")
 
 
-def require_a_command(words: Sequence[str], verb: str) -> None:
+class NotRun(UsageError):
+    """The command of `gputune apply` is not one."""
+
+    exit_code = NOT_FOUND
+
+
+def require_no_script(words: Sequence[str], verb: str) -> None:
     """Raises UsageError where a script stands first that is no command by itself."""
-    if PurePath(words[0]).suffix in _INTERPRETERS and shutil.which(words[0]) is None:
-        raise UsageError(f"{words[0]} is a script, not a command", f"type: {_to_run(words, verb)}")
+    name = words[0]
+    if PurePath(name).suffix in _INTERPRETERS and os.path.isfile(name) and shutil.which(name) is None:  # noqa: PTH113
+        found = NotRun if verb == "apply" else UsageError
+        raise found(f"{name} is a script, not a command", f"type: {_to_run(words, *_typed_before(words, verb))}")
+
+
+def require_a_command(words: Sequence[str], verb: str) -> None:
+    """Raises UsageError where a command or the script that it names is not there, as far as its words show."""
+    from difflib import get_close_matches
+
+    require_no_script(words, verb)
+    name = words[0]
+    if shutil.which(name) is None:
+        if "/" in name and os.path.isfile(name):  # noqa: PTH113
+            raise UsageError(f"{name}: it may not be executed", f"type: chmod +x {quoted(name)}")
+        if (parts := _unquoted(name))[1:]:
+            typed = _to_run([*parts, *words[1:]], *_typed_before(words, verb))
+            raise UsageError(f"'{name}' was quoted as one word", f"type: {typed}")
+        near = get_close_matches(name, filter(shutil.which, ("python", "python3", *LAUNCHERS)), n=1)
+        kind = "file" if "/" in name or PurePath(name).suffix in _INTERPRETERS else "command"
+        remedy = f"did you mean {near[0]}?" if near else f"name one that is there: gputune {verb} -- python train.py"
+        raise UsageError(f"{name}: there is no such {kind}", remedy)
+    script = _script(words)
+    if script and not os.path.exists(script) and shutil.which(script) is None:  # noqa: PTH110
+        raise UsageError(f"{script}: there is no such file", "name one that is there")
+
+
+def _typed_before(words: Sequence[str], verb: str) -> list[str]:
+    """The verb with what was typed before these words."""
+    before = sys.argv[1 : -len(words)] if sys.argv[-len(words) :] == list(words) else [verb]
+    return before[:-1] if before[-1:] == ["--"] else before
+
+
+def _unquoted(word: str) -> list[str]:
+    import shlex
+
+    try:
+        return shlex.split(word)
+    except ValueError:
+        return []
+
+
+def _script(words: Sequence[str]) -> str | None:
+    """The script that Python, a shell or a launcher is to run; None where the words do not show it for certain."""
+    name, rest = PurePath(words[0]).name, list(words[1:])
+    if name in _OF_SCRIPTS:
+        place = next((place for place, word in enumerate(rest) if word.endswith(".py")), 0)
+        is_certain = place and not rest[place - 1].startswith("-") and _NO_SCRIPT.isdisjoint(rest[:place])
+        return rest[place] if is_certain else None
+    if PYTHON.fullmatch(name):
+        while rest and _PLAIN_OPTION.fullmatch(rest[0]):
+            del rest[0]
+    elif name not in ("sh", "bash"):
+        return None
+    return rest[0] if rest and not rest[0].startswith(("-", "+")) else None
 
 
 def instead(words: Sequence[str]) -> str:

@@ -94,10 +94,12 @@ def apply(
     CMD replaces gputune: its exit code and signals are its own. If the profile cannot be read, one line says so and CMD
     runs without it. Whatever you exported or set yourself stays as it is.
     """
-    from gputune.cli._programs import require_a_profile
+    from gputune.cli._programs import require_a_profile, require_no_script
 
     require_a_profile(profile, command or [])
     words = _command(command or [])
+    if words:
+        require_no_script(words, "apply")
     if numerics is not None:
         require(numerics, LEVELS, "level", "--numerics")
     require(emit, FORMS, "form", "--emit")

@@ -6,6 +6,8 @@ import pytest
 from forked import refusal
 from making import gputune
 
+from gputune.cli._programs import require_a_command
+
 
 @pytest.mark.parametrize(
     ("typed", "said"),
@@ -82,6 +84,51 @@ def test_a_script_that_is_no_command_is_said_with_what_to_type(typed, tmp_path):
     script = typed.split()[-2]
     said = f"{script} is a script, not a command; type: gputune tune -- python {script} 3"
     assert refusal(*typed.split(), cwd=tmp_path) == f"gputune: {said}\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "said"),
+    [
+        (["tune", "--minutes", "3", "--", "train.py"], 2,
+         "train.py is a script, not a command; type: gputune tune --minutes 3 -- python train.py"),
+        (["apply", "machine.yaml", "--", "train.py"], 127,
+         "train.py is a script, not a command; type: gputune apply machine.yaml -- python train.py"),
+        (["apply", "--quiet", "auto", "./train.py", "3"], 127,
+         "./train.py is a script, not a command; type: gputune apply --quiet auto -- python ./train.py 3"),
+        (["tune", "--", "python train.py"], 2,
+         "'python train.py' was quoted as one word; type: gputune tune -- python train.py"),
+        (["tune", "--", "train.py --lr 1", "x"], 2,
+         "'train.py --lr 1' was quoted as one word; type: gputune tune -- python train.py --lr 1 x"),
+        (["tune", "--", "pyhton", "train.py"], 2, "pyhton: there is no such command; did you mean python?"),
+        (["tune", "--", "./text"], 2, "./text: it may not be executed; type: chmod +x ./text"),
+        (["tune", "gone.py"], 2,
+         "gone.py: there is no such file; name one that is there: gputune tune -- python train.py"),
+        (["tune", "--", "python", "gone.py"], 2, "gone.py: there is no such file; name one that is there"),
+        (["tune", "--", "python", "-u", "-Wignore", "gone.py"], 2,
+         "gone.py: there is no such file; name one that is there"),
+        (["tune", "--", "./torchrun", "--nproc-per-node", "2", "gone.py"], 2,
+         "gone.py: there is no such file; name one that is there"),
+        (["tune", "--", "sh", "gone.sh", "3"], 2, "gone.sh: there is no such file; name one that is there"),
+    ],
+)  # fmt: skip
+def test_what_is_not_there_is_said_before_anything_is_started(typed, code, said, tmp_path):
+    (tmp_path / "train.py").touch()
+    (tmp_path / "text").touch(0o644)
+    (tmp_path / "torchrun").touch(0o755)
+    assert refusal(*typed, cwd=tmp_path, code=code) == f"gputune: {said}\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["python -m gone.py", "python -c gone.py", "python -", "python", "python train.py gone.py", "sh -c gone.sh",
+     "python -X importtime gone.py", "sh train.py", "env python gone.py",
+     "./torchrun -m package gone.py", "./torchrun --standalone train.py gone.py"],
+)  # fmt: skip
+def test_a_command_that_may_run_is_started(words, tmp_path, monkeypatch):
+    (tmp_path / "train.py").touch()
+    (tmp_path / "torchrun").touch(0o755)
+    monkeypatch.chdir(tmp_path)
+    require_a_command(words.split(), "tune")
 
 
 @pytest.mark.slow

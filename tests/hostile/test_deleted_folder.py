@@ -93,7 +93,7 @@ def test_the_sitecustomize_behind_the_shim_runs(version: str, tmp_path: Path, go
         (["probe", "-o", "-", "--shapes", "shapes.txt"], 2, "--shapes shapes.txt: No such file or directory"),
         (["probe", "-o", "-", "--dataset", "data.py:make"], 2, "there is no file data.py"),
         (["batch-size", "train.py:make"], 2, "there is no file train.py"),
-        (["tune", "--", "python", "train.py"], 2, "-o profile.yaml: No such file or directory"),
+        (["tune", "--", "python", "train.py"], 2, "train.py: there is no such file"),
         (["check", "--only", "cpu_quota", "--nfd", "."], 2, "--nfd .: cannot be written to: No such file or directory"),
         (["check", "--only", "cpu_quota", "--python", "./python"], 2, "no executable has that name"),
         (["install-hook", "--python", "./python"], 2, "no executable has that name"),
