@@ -121,6 +121,8 @@ def run(complete: str) -> NoReturn:
         _end(str(error), error.exit_code, debug)
     except (typer.Abort, KeyboardInterrupt):
         code = INTERRUPTED
+    except _Terminated as ended:
+        _end("terminated; nothing was written", ended.number, debug)
     except BrokenPipeError:
         _discard_output()
         sys.exit(128 + signal.SIGPIPE)  # as a shell reports a program whose reader has closed the pipe (`| head`)
@@ -238,7 +240,15 @@ def _terminated(number: int, frame: object) -> None:
     """Exit through every `finally`, so that no child outlives this process. A second signal does not cut that short."""
     for one in _ENDING:
         signal.signal(one, signal.SIG_IGN)
-    sys.exit(128 + number)
+    raise _Terminated(128 + number)
+
+
+class _Terminated(SystemExit):
+    """SIGTERM or SIGHUP has come; `number` is the exit code."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
 
 
 def _end(message: str, code: int, debug: bool) -> None:

@@ -229,12 +229,17 @@ class TestCheck:
         answer = json.loads(gputune("check", "--json", *words, env=stood_in).stdout)
         assert {finding["check"] for finding in answer["findings"]} == asked
 
-    def test_a_sigterm_leaves_no_child(self, tmp_path):
+    @pytest.mark.parametrize(
+        ("number", "code", "said"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")]
+    )
+    def test_a_signal_leaves_no_child_and_says_that_nothing_was_written(self, tmp_path, number, code, said):
         slow = executable(tmp_path / "python", "#!/bin/sh\nexec sleep 61.25\n")
-        child = subprocess.Popen([sys.executable, "-m", "gputune", "check", "--python", str(slow)], env=environ())
+        words = [sys.executable, "-m", "gputune", "check", "--python", str(slow)]
+        child = subprocess.Popen(words, env=environ(), stderr=subprocess.PIPE, text=True)
         until(lambda: sleeping("61.25"))
-        child.terminate()
-        assert child.wait(10) == 143
+        child.send_signal(number)
+        assert child.communicate(timeout=10)[1].endswith(f"gputune: {said}; nothing was written\n")
+        assert child.returncode == code
         assert not sleeping("61.25")
 
     @pytest.mark.parametrize(

@@ -374,7 +374,7 @@ def test_a_tune_that_comes_to_nothing_says_why_in_its_last_line(
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_tune_that_is_ended_leaves_nothing(folder: Folder, how: signal.Signals) -> None:
     words = [sys.executable, "-P", "-m", "gputune", "tune", "--no-guard", "--", *script("spawns")]
     with folder.log.open("wb") as log:
@@ -384,7 +384,9 @@ def test_a_tune_that_is_ended_leaves_nothing(folder: Folder, how: signal.Signals
         child.send_signal(how)
         code = child.wait(30)
     until(lambda: not folder.processes(), 20)
-    assert code == {signal.SIGINT: 130, signal.SIGKILL: -9}[how]
+    assert code == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[how]
+    if how != signal.SIGKILL:
+        assert folder.log.read_text().endswith("ed; nothing was written\n")
     assert list(folder.path.iterdir()) == []
     if how == signal.SIGKILL:  # which leaves no time to remove them
         for one in folder.private.iterdir():
