@@ -89,8 +89,7 @@ def seeming(program: Program) -> tuple[Combination, float] | None:
         return None
     best = max((one for one in rows if str(one) not in refused), key=lambda one: rows[one].median)
     found, ratio = rows[best].against(default), rows[best].median / default.median
-    is_certain = found is not None and found.verdict != "undecided"
-    return None if is_certain or ratio <= LEAST_GAIN else (best, ratio)
+    return None if (found and found.verdict != "undecided") or ratio <= LEAST_GAIN else (best, ratio)
 
 
 def stands(profile: Profile, program: Program) -> bool:
@@ -185,9 +184,7 @@ def _bars(rows: Sequence[Measurement], stars: Stars) -> Iterator[Picture]:
 
 
 def _arms(rows: Sequence[Measurement], stars: Stars) -> Iterator[tuple[Cell, ...]]:
-    """Each stage's arms. One that was dropped after the first rounds, or a number of workers, has too few samples to
-    be compared in pairs: its ratio is rough.
-    """
+    """Each stage's arms. The ratio of one that has too few samples to be compared in pairs is rough."""
     for stage, first, row in ((stage, block[0], row) for stage, block in _blocks(rows) for row in block):
         new = row is first
         memory = number(row.conditions["peak_mib"]) if "peak_mib" in row.conditions else ""
@@ -245,7 +242,7 @@ def answer(result: TuneResult, path: Path | None, command: Sequence[str]) -> str
     ]
     printed = [] if path else [f"the profile was printed; once it is in a file, {PLACEHOLDER}, type:"]
     applied = quoted("gputune", "apply", str(path or PLACEHOLDER), "--", *command)
-    return "\n".join([f"{program.entry}: {'; '.join(words)}", *_cost(program), *printed, applied])
+    return "\n".join([f"{program.entry}: {'; '.join(words)}", *_cost(program, result.length), *printed, applied])
 
 
 def _losses(program: Program) -> str:
@@ -280,8 +277,10 @@ def _otherwise_in_starts(program: Program, interval: tuple[float, float], probab
     return f"{starts}, {fast} (in one process, settings in turn: {low:.3g} to {high:.3g} times)"
 
 
-def _cost(program: Program) -> Iterator[str]:
-    """How much longer a start takes, if that is more than a step saves, and when it is ahead all the same."""
+def _cost(program: Program, length: int | None) -> Iterator[str]:
+    """How much longer a start takes, if that is more than a step saves, and when it is ahead all the same, if it is
+    before the program's end after `length` steps.
+    """
     confirmation = program.confirmation
     if confirmation is None:
         yield "how much longer its start takes is not known: --minutes was over before; more of them tell"
@@ -289,11 +288,10 @@ def _cost(program: Program) -> Iterator[str]:
     plain, tuned = median(confirmation.plain_ms), median(confirmation.tuned_ms)
     saved, cost = plain - tuned, 1000 * confirmation.cost_seconds
     if cost > saved > 0:
-        steps = ceil(cost / saved)
-        yield (
-            f"its start takes {_lasting(cost / 1000)} longer; it is ahead after {steps} {_what(program)}s "
-            f"({_lasting(steps * plain / 1000)})"
-        )
+        steps, what = ceil(cost / saved), _what(program)
+        ahead = f"it is ahead after {steps} {what}s ({_lasting(steps * plain / 1000)})"
+        slower = f"; a run of {length} {what}s, as here, takes longer with it" if length and length < steps else ""
+        yield f"its start takes {_lasting(cost / 1000)} longer; {ahead}{slower}"
 
 
 def _lasting(seconds: float) -> str:

@@ -40,6 +40,8 @@ class TuneResult:
     """What was used up first: the program's own steps, the user's number of steps, the minutes for the tune, or the
     search's time.
     """
+    length: int | None = None
+    """After how many steps, or calls, the program ended by itself; None if it was not seen to."""
     waits: float = 0.0
     """The share of a step with torch's defaults in which the program waits for its data."""
 
@@ -93,6 +95,7 @@ def tuned(
     return TuneResult(
         program=program, profile=unmeasured, combination=combination, gain=found[1] if found else None,
         more_memory=memory, waits=measured.waits, disturbed=disturbed,
+        length=measured.length,
         scarce="length" if measured.scarcest == "steps" and measured.length is not None else measured.scarcest,
     )  # fmt: skip
 

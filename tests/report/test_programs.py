@@ -232,6 +232,8 @@ LATE = replace(TIMES, cost_seconds=500.0)
          "probably 6.01 times (5.96 to 6.04) as fast; others used up to 1.2 of 2 CPUs meanwhile, so tune again"),
         ({"guard": NOT_COMPARED}, "; its loss was not compared\n"),
         ({"guard": UNKNOWN}, "could not be compared (no call of backward on a scalar was seen)"),
+        ({"length": 300}, "it is ahead after 260 steps (26.6 s)\ngputune apply"),
+        ({"length": 200}, "(26.6 s); a run of 200 steps, as here, takes longer with it\ngputune apply"),
         ({"times": SLOWER}, "train.py: 102.4 -> 20 ms a step in whole starts, 5.12 times as fast "
                             "(in one process, settings in turn: 5.96 to 6.04 times); loss within"),
         ({"times": FASTER}, "train.py: 102.4 -> 6.25 ms a step in whole starts, 16.4 times as fast (in one"),
