@@ -11,12 +11,12 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import Any
 
 from ..resources.printable import printable
 from . import Numerics, Obstacle, Phase, Root, Stage, Value
 from ._called import PLACE, called
+from ._compiler import Compiled, keep_alpha, tell_caches_apart
 from ._outputs import tensors
 from ._random import common_sources, put_back_after
 from ._signals import passed_a_handler
@@ -65,7 +65,7 @@ def turn_on(root: Root, value: Value) -> Value:
         config.donated_buffer = False  # with it, backward(retain_graph=True) raises
     # As of TF32 that is off, or of its own deprecated parts.
     warnings.filterwarnings("ignore", module=r"torch\._(dynamo|functorch|inductor)\.")
-    _tell_caches_apart(root.call.dtype or root.seen.autocast)
+    tell_caches_apart(root.call.dtype or root.seen.autocast)
     call = root.inner_call
     # What is put back on trial, after a call that failed, must be rehearsed anew.
     if call.dtype not in root.compiled or not root.in_turn:
@@ -103,35 +103,6 @@ def _trace_as_written(call: int, on: bool) -> None:
     if not _traced:
         for name in tuple(_before):
             setattr(config, name, _before.pop(name))
-
-
-def _tell_caches_apart(dtype: Any = None) -> None:
-    """The cache on disk of torch 2.8 to 2.11, at least, takes a graph compiled under one dtype for another's, and one
-    from which `alpha` was dropped.
-    """
-    import torch.compiler
-
-    settings = getattr(torch.compiler, "config", None)
-    if getattr(settings, "cache_key_tag", None) == "":
-        settings.cache_key_tag = f"autocast {dtype}, alpha kept"  # type: ignore[union-attr]  # getattr found it
-
-
-@cache
-def _keep_alpha() -> None:
-    """Have `x + alpha * y` compiled as it is written: torch up to 2.14, at least, drops alpha where y is a product of
-    matrices, as in a moving average of one.
-    """
-    import torch
-    from torch._inductor import decomposition
-
-    known, name = decomposition.decompositions, torch.ops.aten.add.Tensor
-    before = known.get(name, lambda *_, **__: NotImplemented)
-
-    def add(one: Any, other: Any, *, alpha: Any = 1) -> Any:
-        return before(one, other) if type(alpha) in (int, float) and alpha == 1 else one + other * alpha
-
-    known[name] = add
-    decomposition.fast_random_decomps.cache_clear()  # which copies them
 
 
 def _is_compiled(module: Any) -> bool:
@@ -205,10 +176,9 @@ def compiled_call(
             return output.to(torch.float32)
         return output
 
-    _keep_alpha()
-    _tell_caches_apart()
-    forward.__code__ = forward.__code__.replace()  # torch counts how often it compiles by code, not by function
-    compiled = torch.compile(forward, options=options)
+    keep_alpha()
+    tell_caches_apart()
+    compiled = Compiled(forward, model, options)
 
     def call(*inputs: Any, **named: Any) -> Any:
         nonlocal rehearsed

@@ -60,6 +60,20 @@ class TestPutIn:
         knob.turn_off(root)
         assert call_of(model, "cpu").compiled is None
 
+    def test_it_is_compiled_anew_once_weights_are_unfrozen(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        made: list[Any] = []
+        monkeypatch.setattr(torch, "compile", lambda function, **_: (made.append(function.__code__), function)[1])
+        model = mlp()
+        model[0].requires_grad_(False)
+        turn_on(model)
+        counts = []
+        for trains in (False, False, True, True, False):
+            model[0].requires_grad_(trains)
+            model(X).sum().backward()
+            counts.append(len(made))
+        assert counts == [1, 1, 2, 2, 2]
+        assert made[0] is not made[1]
+
     @pytest.mark.parametrize("mixed", [False, True])
     def test_outputs_are_in_fp32_where_mixed_precision_was_turn_on_and_else_in_the_models_own_dtype(
         self, mixed: bool

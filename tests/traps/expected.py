@@ -69,6 +69,7 @@ TRAPS: dict[str, Trap] = {
     "compiled_graph_breaks": Trap(rows=rows(compile=PUT), compiles=True),
     "compiled_mlp": Trap(rows=rows(compile=PUT), compiles=True),
     "compiled_retain_graph": Trap(rows=rows(compile=PUT), compiles=True),
+    "compiled_unfreezing": Trap(rows=rows(compile=PUT), compiles=True),
     "convnet": Trap(rows=IMAGES),
     "copy_of_attributes": Trap(rows=rows(fused=PUT + "; no optimizer of torch's trains it")),
     "custom_function": Trap(rows=rows(FUNCTION)),
