@@ -11,7 +11,7 @@ a tune of it, or `gputune apply --numerics mixed`, which turns bfloat16 on in an
 Source: PyTorch, "Automatic Mixed Precision" recipe.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 from . import Limits, Need, Numerics, Obstacle, Phase, Root, Stage, Value, _line_search
 
@@ -44,6 +44,8 @@ def _reasons(root: Root) -> dict[str, object]:
     import torch
 
     seen = root.seen
+    # They are cast to float16 whatever autocast's dtype is.
+    has_rnns = root.device == "cuda" and any(isinstance(one, torch.nn.RNNBase) for one in root.model.modules())
     has_bfloat16 = root.device != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
     functions = ", ".join(seen.without_custom_fwd)
     # A cache of keys and values is for the model itself.
@@ -51,11 +53,19 @@ def _reasons(root: Root) -> dict[str, object]:
     return {
         "it uses selective checkpointing": "selective checkpointing" in root.features,
         f"{functions}: an autograd.Function that may not bear autocast (it lacks custom_fwd)": functions,
+        "torch computes its RNNs in float16, which needs a loss scaler in the script": has_rnns,
+        "it has a forward hook, which would get half precision": any(map(_is_hooked, root.model.modules())),
         f"its calls keep tensors in {seen.keeps}, which would be in half precision there": seen.keeps,
         f"its output holds an object of the class {seen.opaque}, whose tensors would be in half precision": hidden,
         "it uses torch.sparse.mm, whose backward pass fails in mixed precision": seen.sparse,
         "this device computes in float16 only, which needs a loss scaler in the script": not has_bfloat16,
     }
+
+
+def _is_hooked(module: Any) -> bool:
+    """Whether the program has a hook on a module's calls, which torch itself has for its parametrizations as well."""
+    hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
+    return any(not str(getattr(one, "__module__", "")).startswith("torch.") for one in hooks)
 
 
 def turn_on(root: Root, value: Value) -> Value:

@@ -43,6 +43,7 @@ TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
 """The ranks' own words would come in any order."""
 NEVER = all_rows("skipped: no optimizer took two steps")
 FAILED = "failed: its call failed with it"
+HOOKED = "skipped: it has a forward hook"
 FUNCTION = "skipped: an autograd.Function that may not"
 TRAPS: dict[str, Trap] = {
     "accumulation": Trap(),
@@ -82,7 +83,7 @@ TRAPS: dict[str, Trap] = {
     "deterministic": Trap(rows=IMAGES),
     "early_exit": Trap(fresh=True, script="ending", argv=("exit",)),
     "ema_deepcopy": Trap(),
-    "exception_as_a_signal": Trap(),
+    "exception_as_a_signal": Trap(rows=rows(HOOKED)),
     "exception_caught": Trap(),
     "exception_in_forward": Trap(rows=NEVER, raises=True, script="exception", argv=("RuntimeError", "0")),
     **{
@@ -103,7 +104,7 @@ TRAPS: dict[str, Trap] = {
     "functional": Trap(),
     "fx_trace": Trap(),
     "gan": Trap(),
-    "global_hooks": Trap(),
+    "global_hooks": Trap(rows=rows(HOOKED)),
     "gradients_turn_sparse": Trap(rows=rows(fused="failed: its gradients became sparse")),
     "gradient_penalty": Trap(rows=rows(compile="skipped: (create_graph)"), compiles=True, argv=("1",)),
     "gradient_penalty_of_images": Trap(rows=rows(last=PUT)),
@@ -162,7 +163,7 @@ TRAPS: dict[str, Trap] = {
     ),
     "own_compile_in_place": Trap(rows=rows(compile="kept-user: compiles it itself"), compiles=True),
     "own_compile_later": Trap(script="own_compile_in_place", argv=("later",)),
-    "own_fused": Trap(rows=rows(fused=KEPT + "; the program gave")),
+    "own_fused": Trap(rows=rows(fused=KEPT + 3 * "; the program gave")),
     "own_fused_in_a_group": Trap(rows=rows(fused=KEPT)),
     "own_getstate": Trap(),
     "own_scaler": Trap(rows=rows("kept-user: uses autocast")),
@@ -188,7 +189,7 @@ TRAPS: dict[str, Trap] = {
     "thread_of_its_own": Trap(),
     "tied_weights": Trap(),
     "two_threads": Trap(),
-    "user_hooks": Trap(),
+    "user_hooks": Trap(rows=rows(HOOKED)),
     "validation": Trap(),
     "validation_with_gradients": Trap(script="validation", argv=("gradients",)),
     "vector_of_weights": Trap(rows=rows(last=PUT)),
