@@ -54,8 +54,8 @@ def _is_of_kind(target: Path, kind: re.Pattern[bytes]) -> bool:
     try:
         with target.open("rb") as file:
             begin = file.read(LOOKED_AT)
-    except OSError:  # which writing will name
-        return True
+    except OSError:  # what cannot be read may be anything
+        return False
     return not begin.strip() or kind.search(begin) is not None
 
 
