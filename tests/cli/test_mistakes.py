@@ -196,3 +196,8 @@ def test_a_file_that_gputune_has_not_written_is_not_replaced(typed: str, tmp_pat
     (tmp_path / "train.py").write_text("import torch\n")
     assert ": is another file, which would be lost; choose another name\n" in refusal(*typed.split(), cwd=tmp_path)
     assert (tmp_path / "train.py").read_text() == "import torch\n"
+
+
+def test_a_file_that_cannot_be_read_is_not_replaced() -> None:
+    said = refusal("probe", "-o", "/proc/self/mem")
+    assert said == "gputune: -o /proc/self/mem: is another file, which would be lost; choose another name\n"
