@@ -146,11 +146,7 @@ class ModelFinder(observer.Follower):
             self._hooks.append(one.register_hook(partial(self._in_backward, part)))
 
     def _in_backward(self, part: Callable[[], Any], _: Any) -> None:
-        """The gradient of an output arrives. With `create_graph`, and only then, gradients are on during backward."""
-        import torch
-
-        if torch.is_grad_enabled():
-            self.features.add("double backward")
+        """The gradient of an output arrives."""
         one = part()
         if one is None or one.grad_fn is None:
             return

@@ -202,11 +202,16 @@ def feature_used(used: Callable[[Feature, str | None], None]) -> Undo:
         if getattr(context, "_enabled", True):
             used("autocast", getattr(context, "device", None))
 
+    def backward(_: Any, __: Any, retain_graph: bool, create_graph: bool, *___: Any, **____: Any) -> None:
+        if create_graph:
+            used("double backward", None)
+
     selective = getattr(checkpoint, "_CachingTorchDispatchMode", None)
     reentrant = getattr(checkpoint, "CheckpointFunction", None)
     made = [_noted(torch.autocast, "__enter__", entered)]
     made += [_noted(selective, "__init__", lambda *_, **__: used("selective checkpointing", None))]
     made += [_noted(reentrant, "forward", lambda *_, **__: used("reentrant checkpointing", None))]
+    made += [_noted(torch.autograd, "_engine_run_backward", backward)]
     return together(made)
 
 

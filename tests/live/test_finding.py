@@ -82,6 +82,10 @@ class TestBackward:
         backward(Calls(torch.square)(X_ASKED))
         assert ("double backward" in finder.features) is twice
 
+    def test_gradients_of_gradients_within_a_call_are_seen(self, finder: ModelFinder) -> None:
+        Calls(lambda x: torch.autograd.grad(x.square().sum(), x, create_graph=True)[0])(X_ASKED).sum().backward()
+        assert "double backward" in finder.features
+
     @pytest.mark.parametrize(
         ("use", "asked"),
         [

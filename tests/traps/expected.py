@@ -95,6 +95,7 @@ TRAPS: dict[str, Trap] = {
         for kind in ("value", "words", "derived")
     },
     "export": Trap(),
+    "forces": Trap(rows=rows(compile="skipped: (create_graph)"), compiles=True),
     "fork_child": Trap(),
     "forward_method": Trap(rows=all_rows("skipped: no model that returned"), script="in_forward", argv=("Direct",)),
     "frozen_backbone": Trap(),
