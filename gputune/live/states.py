@@ -31,7 +31,6 @@ LARGE = 1000
 CONTAINERS = frozenset((dict, OrderedDict, defaultdict, Counter, list, deque, set))
 """The types of attributes and inputs, exactly, whose elements are kept."""
 
-
 Place = tuple["weakref.ref[Any]", str | None]
 """Where a container stands: the attribute of a module, or the attributes of a module themselves."""
 
@@ -137,7 +136,7 @@ class States:
         """Learn what moves from a call that returned, if everything was kept."""
         from torch.nn import Parameter
 
-        if before is None or before.weights is None:
+        if before is None or before.held is None:
             return
         own = [(place, one, kept) for place, one, kept in before.containers if place]
         moved = [place for place, one, kept in own if not _is_as(one, kept)]
@@ -146,12 +145,12 @@ class States:
         known = {id(one) for one in self._sources}
         self._sources += [one for one, kept in before.sources if id(one) not in known and not is_state(one, kept)]
         self.changes_numbers |= any(one is random or isinstance(one, random.Random) for one in self._sources)
-        if before.held is not None:
-            self.changes_numbers |= before.held.has_other_numbers(self._model())
-            self.computed = before.held.computed(self._model())
+        self.changes_numbers |= before.held.has_other_numbers(self._model())
+        self.computed = before.held.computed(self._model())
         written = before.written()
         self.changes_weights |= before.weighs_otherwise() or any(isinstance(one, Parameter) for one, *_ in written)
-        unseen = UNSEEN if not all(counted for _, counted, _ in written) else None
+        told = _told_by_a_count(self._model())
+        unseen = UNSEEN if any(not counted and id(one) not in told for one, counted, _ in written) else None
         self._later = WRITES if self.changes_weights else self._later or unseen
 
     def put_back(self, before: Before | None) -> str | None:
@@ -194,6 +193,14 @@ class States:
         before.keep_everything(copied, [one for one in weights if id(one) not in known])
         before.held = Held(model)
         return before
+
+
+def _told_by_a_count(model: Any) -> set[int]:
+    """BatchNorms' statistics: torch does not count that these are written to, but they have their calls counted."""
+    from torch.nn.modules.batchnorm import _BatchNorm
+
+    norms = (one for one in model.modules() if isinstance(one, _BatchNorm) and one.num_batches_tracked is not None)
+    return {id(buffer) for one in norms for buffer in (one.running_mean, one.running_var)}
 
 
 def found_at(places: Iterable[Place]) -> Iterator[tuple[Place, Any]]:
@@ -255,13 +262,10 @@ def elements(one: Any) -> Iterable[Any]:
     return list(one.values()) if isinstance(one, dict) else list(one)
 
 
-_version = attrgetter("_version")
-
-
 def _versions(found: Iterable[Any]) -> int:
     """A sum that stays the same only as long as no tensor is written to."""
     try:
-        return sum(map(_version, found))
+        return sum(map(attrgetter("_version"), found))
     except RuntimeError:  # of what inference mode made, such writes are not counted
         return sum(one._version for one in found if not one.is_inference())
 
@@ -281,7 +285,7 @@ def _digest(one: Any) -> int:
     if len(one) > LARGE:
         return len(one)
     if isinstance(one, dict):
-        return hash((tuple(one), tuple(map(id, one.values()))))
+        return hash(tuple((key, id(value)) for key, value in one.items() if key != "training"))  # the program's switch
     return hash(frozenset(map(id, one)) if isinstance(one, set) else tuple(map(id, one)))
 
 

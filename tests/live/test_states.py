@@ -238,6 +238,23 @@ def test_later_calls_of_a_model_that_did_so_are_not_made_again(writes: Any, why:
         assert states.changes_weights is (writes is WRITES_TO_PARAMETERS)
 
 
+def test_calls_of_a_model_with_batch_normalization_are_made_again_until_it_has_run() -> None:
+    model: Any = Net()
+    model.norm = nn.BatchNorm1d(2)
+    states = settled(model, lambda model: model.norm(torch.randn(4, 2)))
+    assert states.put_back(states.before_call((X,))) is None
+    before = states.before_call((X,))
+    model.norm(torch.randn(4, 2))
+    assert states.put_back(before) == "its buffers or inputs have changed"
+
+
+def test_a_model_that_is_switched_to_evaluation_is_called_again() -> None:
+    model = Net()
+    states = settled(model)
+    model.eval()
+    assert states.put_back(states.before_call((X,))) is None
+
+
 def test_parameters_that_take_much_memory_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gputune.live.states.MOST_BYTES", 8)
     model = Codes()
