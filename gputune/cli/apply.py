@@ -249,9 +249,10 @@ def summary(planned: Plan) -> str:
     elif planned.tf32_line:
         parts.append(planned.tf32_line)
     if planned.waiting:
+        where = "into scripts that were not tuned" if planned.advice and planned.advice.programs else "in"
         names = sorted({name for values in planned.waiting.values() for name in values})
         parts.append(
-            f"not put in: {', '.join(names)} (measured for: {', '.join(sorted(planned.waiting))}); "
+            f"not put {where}: {', '.join(names)} (measured for: {', '.join(sorted(planned.waiting))}); "
             "--numerics mixed puts that into unchanged scripts"
         )
     return "; ".join(parts)

@@ -48,7 +48,7 @@ _at_rest: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
 def obstacle(root: Root, value: Value) -> Obstacle | None:
     if not root.optimizers:
-        return Obstacle("no optimizer of torch's trains it")
+        return Obstacle("no optimizer of torch's has trained it so far")
     if any(getattr(layer, "sparse", False) is True for layer in root.model.modules()):
         return Obstacle("its gradients are sparse")  # also where such a layer had no gradient yet
     obstacles = [_obstacle(optimizer, root.device) for optimizer in root.optimizers]

@@ -197,7 +197,7 @@ class Injection(observer.Follower):
         own = Outcome((), "")
         for root in roots:
             for row in self._turn_on_in(root, in_models):
-                own.add(row, root.name)
+                own.add(row, root.model, root.name)
         self._outcome.settle()
         if tuned and tuned.loading and WORKERS not in self.rows:
             self._outcome.replace(left(WORKERS, Reason.NO_LOADER()))
@@ -232,7 +232,7 @@ class Injection(observer.Follower):
         for name in values:
             if rows[name].status == "failed":
                 self._say(f"{name} was not put into {root.name}: {rows[name].why}")
-            self._outcome.add(rows[name], root.name)
+            self._outcome.add(rows[name], root.model, root.name)
         return [rows[name] for name in values]
 
     def _switch(self, installer: Installer, values: Values, trains: bool) -> dict[str, Applied]:

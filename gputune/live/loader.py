@@ -10,6 +10,7 @@ decided when it makes an iterator, and holds for that iterator: the loader itsel
 import functools
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ..knobs import Value, given
@@ -66,8 +67,8 @@ def _is_made_from(given: dict[str, Any], loader: Any) -> bool:
 
 
 class LoaderSettings:
-    """Gives the DataLoaders of this process what is advised for them. `note` gets what became of each setting; what one
-    loader got is not withdrawn by another that gets nothing.
+    """Gives the DataLoaders of this process what is advised for them. `note` gets what became of each setting: what one
+    loader got, and what is said of it, is not withdrawn by another.
     """
 
     def __init__(self, advice: Advice, files: Files, note: Callable[[Applied], None]) -> None:
@@ -77,7 +78,7 @@ class LoaderSettings:
         self._running: list[TunedProgram] = []
         """The tuned programs of whose models this process has had all."""
         self._looks = MOST_LOOKS
-        self._applied: set[str] = set()
+        self._applied: dict[str, Applied] = {}
 
     def follow(self) -> None:
         if self._advice.loading or self._advice.loading_programs:
@@ -137,10 +138,13 @@ class LoaderSettings:
         return extra
 
     def _note(self, row: Applied) -> None:
-        if row.status == "applied":
-            self._applied.add(row.setting)
-        elif row.setting in self._applied:
+        before = self._applied.get(row.setting)
+        if before and row.status != "applied":
             return
+        if before:
+            row = replace(row, reasons=tuple(dict.fromkeys((*before.reasons, *row.reasons))))
+        if row.status == "applied":
+            self._applied[row.setting] = row
         self._tell(row)
 
 

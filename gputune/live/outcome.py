@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from .. import knobs
 from ..knobs import Value
@@ -25,8 +26,8 @@ class Outcome:
         """`why` is why nothing was put in as long as nothing is known of any model."""
         self._expected, self._why = tuple(expected), why
         self.rows = {name: left(name, why) for name in self._expected}
-        self._added: dict[str, list[tuple[Applied, str]]] = {}
-        """By setting, the rows that its row was made of, with their models' names."""
+        self._added: dict[str, dict[int, tuple[Applied, str]]] = {}
+        """By setting and model, the rows that its row was made of, with the models' names."""
 
     def begin_again(self) -> None:
         """Forget what became of the expected settings, after they were taken out of the program again."""
@@ -41,17 +42,19 @@ class Outcome:
         """Models are known by now: what is not for their kinds has no row any more."""
         self.rows = {name: row for name, row in self.rows.items() if row.because(*PROVISIONAL) is None}
 
-    def add(self, row: Applied, model: str) -> None:
-        """Where models have different rows of a setting, it is applied if it is in one, and all reasons are kept."""
+    def add(self, row: Applied, model: Any, name: str) -> None:
+        """Where models have different rows of a setting, it is applied if it is in one, and all reasons are kept. A
+        later row of a model takes the place of its earlier one.
+        """
         before = self.rows.get(row.setting)
         if before is None or before.because(*PROVISIONAL) is not None:
-            self._added[row.setting] = []
-        self._added[row.setting].append((row, model))
-        self.rows[row.setting] = _merged(self._added[row.setting])
+            self._added[row.setting] = {}
+        self._added[row.setting][id(model)] = row, name
+        self.rows[row.setting] = _merged(list(self._added[row.setting].values()))
 
     def replace(self, row: Applied) -> None:
         self.rows[row.setting] = row
-        self._added[row.setting] = [(row, "")]
+        self._added[row.setting] = {0: (row, "")}
 
 
 def left(name: str, why: Why | str, users: bool = False) -> Applied:
@@ -84,7 +87,8 @@ def _merged(rows: Sequence[tuple[Applied, str]]) -> Applied:
     others = [why for why in reasons if not is_one(why, Reason.PUT_IN)]
     for row, model in rows:
         if row not in put:
-            named = [f"not into {model}: {why}" for why in row.reasons if not is_one(why, Reason.NO_IMAGES)]
+            other = f"another {model}" if model in models else model
+            named = [f"not into {other}: {why}" for why in row.reasons if not is_one(why, Reason.NO_IMAGES)]
             others += named if put and model else row.reasons
     first = (put or [row for row, _ in rows])[0]
     given = (*([Reason.PUT_IN(*models)] if models else []), *dict.fromkeys(others))

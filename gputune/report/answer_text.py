@@ -20,12 +20,14 @@ EVERY = "every setting with its reason: "
 BEFORE_RUNNING = (Step.REPAIR, Step.AGAIN, Step.MEASURE, Step.MEASURE_OTHERS, Step.RETRY, Step.TUNE_AGAIN)
 
 
-def lines(answer: Answer, width: int, *, written: str = "") -> list[str]:
-    """At most `MOST_LINES` lines of 80 columns, or more of fewer. `written` is the file that was just written."""
+def lines(answer: Answer, width: int, *, written: str = "", stands_above: bool = False) -> list[str]:
+    """At most `MOST_LINES` lines of 80 columns, or more of fewer. `written` is the file that was just written. The
+    command that shows every setting is left out where that `stands_above`.
+    """
     every = _every(answer.path, width)
     after = _next(answer, width, written)
     wrong = [*_wrong(answer, width, every), *_without_result(answer, width)]
-    rest = [*_at_default(answer, width), cut(f"{EVERY}{every}", width)]
+    rest = [*_at_default(answer, width), *([] if stands_above else [cut(f"{EVERY}{every}", width)])]
     room = MOST_LINES - len(wrong) - len(after) - len(rest)
     gains = [wrap(text, width) for text in gain_texts(answer.gains)]
     left = max(LEAST_SETTINGS, min(MOST_SETTINGS, room - sum(map(len, gains))))

@@ -43,7 +43,7 @@ SCARCE = {
     "length": (", and then it was at its end", "let it make more steps, such as more epochs or more of its data"),
     "steps": (" within --steps", "tune again with more --steps"),
     "minutes": (" within --minutes", "tune again with more --minutes"),
-    "seconds": (", which take long", "try fewer settings at a time, such as --only amp_dtype,fused_optimizer"),
+    "seconds": (", which take long", "try fewer settings at a time, such as --only amp_dtype"),
 }
 """By what was used up first, how that is said, and what helps."""
 FAILED: Cause = "exited"

@@ -44,7 +44,7 @@ def print_profile(profile: Profile, stream: IO[str], answer: Answer, *, every: b
         print_findings(profile.findings, stream, least="WARNING")
         print_gaps(unsaid(profile.gaps, profile.findings), stream)
     console.print()
-    for line in lines(answer, console.width, written=written):
+    for line in lines(answer, console.width, written=written, stands_above=every):
         console.print(plain(line))
 
 

@@ -6,6 +6,7 @@ functions that load its samples refer to, before and after a sample.
 """
 
 import collections
+import dis
 import functools
 import io
 import itertools
@@ -138,7 +139,7 @@ def _home(kind: type) -> str:
 def _parts(one: Any) -> list[Any]:
     """The objects that an object holds or refers to."""
     if isinstance(one, types.FunctionType):
-        names = () if is_a_librarys(one.__code__.co_filename) else sorted(names_in(one.__code__))
+        names = () if is_a_librarys(one.__code__.co_filename) else sorted(_globals_in(one.__code__))
         named = [one.__globals__[name] for name in names if name in one.__globals__]
         given = [*(one.__defaults__ or ()), *(one.__kwdefaults__ or {}).values()]
         return [*(one.__closure__ or ()), *named, *given, *vars(one).values()]
@@ -179,6 +180,13 @@ def names_in(code: types.CodeType) -> set[str]:
     """The names that a function's code asks for, with those of the functions inside it."""
     inner = [names_in(one) for one in code.co_consts if isinstance(one, types.CodeType)]
     return set(code.co_names).union(*inner)
+
+
+def _globals_in(code: types.CodeType) -> set[str]:
+    """The global names among these, of which an attribute may have one as well."""
+    inner = [_globals_in(one) for one in code.co_consts if isinstance(one, types.CodeType)]
+    own = (one for one in dis.get_instructions(code) if "GLOBAL" in one.opname or one.opname == "LOAD_NAME")
+    return {one.argval for one in own}.union(*inner)
 
 
 def _mark(one: Any, parts: list[Any]) -> list[Any]:

@@ -153,6 +153,18 @@ def _set_back(profile: Profile, program: Program, here: Fingerprint, terms: Term
     }
 
 
+def beyond(profile: Profile, here: Fingerprint, terms: Terms) -> tuple[str, ...]:
+    """The settings of tuned programs that the limit on numerics leaves out."""
+    found = [
+        name
+        for program in profile.programs
+        for name, value in best(program, None).items()
+        if knobs.is_beyond(knobs.load(name), value, terms.numerics)
+        and _fits(name, value, program.fingerprint, here, terms.but(numerics="mixed"))
+    ]
+    return tuple(dict.fromkeys(found))
+
+
 def elsewhere(profile: Profile, here: Fingerprint, terms: Terms) -> dict[str, tuple[str, ...]]:
     """By program that was tuned on another machine, how that differs in what its settings depend on."""
     found = {program.entry: _differences(program, here, terms) for program in profile.programs}

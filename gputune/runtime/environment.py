@@ -71,6 +71,8 @@ class Plan:
     """By kind of network, what would be put in if the user asked for it."""
     tuned_elsewhere: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By program that was tuned on another machine, the differences."""
+    tuned_beyond: tuple[str, ...] = ()
+    """The settings of tuned programs that the limit on numerics leaves out."""
     no_room: tuple[str, ...] = ()
     """The oldest tuned programs, for which `GPUTUNE_APPLY` has no room."""
     tf32_line: str = ""
@@ -93,7 +95,7 @@ class Plan:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        return self._because(Reason.BEYOND_NUMERICS)
+        return tuple(dict.fromkeys((*self._because(Reason.BEYOND_NUMERICS), *self.tuned_beyond)))
 
     def _because(self, *reasons: Reason) -> tuple[str, ...]:
         return tuple(row.setting for row in self.applied if row.because(*reasons) is not None)
@@ -122,6 +124,7 @@ def plan(profile: Profile, here: Fingerprint, environ: Mapping[str, str], terms:
         advice=given,
         waiting={} if off else advising.waiting(profile, here, terms),
         tuned_elsewhere=elsewhere,
+        tuned_beyond=() if off else advising.beyond(profile, here, terms),
         no_room=tuple(one.entry for one in wanted.programs[len(given.programs) :]),
         gpu=profile.fingerprint.gpu is not None,
         # Not repeated below an apply with the same values.

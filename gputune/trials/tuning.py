@@ -76,7 +76,7 @@ REMEDIES = {
     "stopped": "tune it again, and let it run",
     "finished": "let it make more steps; what resumes a finished training needs an output folder without a checkpoint",
 }
-FEWER = "; or try fewer settings, such as --only amp_dtype,fused_optimizer"
+FEWER = "; or try fewer settings, such as --only amp_dtype"
 
 READS_STDIN = "it read its standard input, which is empty here: name a file, as in sh -c 'python train.py < answers'"
 NOTHING_TO_READ = (b"EOFError: EOF when reading a line",)

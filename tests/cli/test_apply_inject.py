@@ -2,12 +2,13 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from forked import gputune, refusal
-from making import environ, profile, written
+from making import environ, profile, program, written
 
 from gputune.host import Host
 from gputune.profile import Fingerprint
@@ -44,6 +45,17 @@ class TestLevels:
         payload, said = handed(path)
         assert "advice" not in payload
         assert said == WAITING
+
+    @pytest.mark.slow
+    def test_beside_a_tuned_script_it_is_said_of_the_others(self, tmp_path: Path, here: Fingerprint) -> None:
+        tuned = program(fingerprint=here)
+        path = written(tmp_path, replace(profile(VALUES, here, FAMILIES), programs=(tuned,)))
+        assert handed(path)[1] == WAITING.replace("not put in", "not put into scripts that were not tuned")
+
+    @pytest.mark.slow
+    def test_what_a_level_leaves_out_of_a_tuned_script_is_said(self, tmp_path: Path, here: Fingerprint) -> None:
+        path = written(tmp_path, replace(profile({}, here), programs=(program(fingerprint=here),)))
+        assert handed("--numerics", "exact", path)[1] == "gputune: left out by numerics: amp_dtype, matmul_precision\n"
 
     def test_mixed_puts_it_in_and_says_nothing_yet(self, path: str) -> None:
         payload, said = handed("--numerics", "mixed", path)

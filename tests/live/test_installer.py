@@ -117,7 +117,7 @@ def test_flags_go_back_to_torchs_defaults(training: Training) -> None:
 def test_what_does_not_concern_a_model_is_said() -> None:
     rows = Installer([rooted(mlp())]).obstacles({"channels_last": True, "fused_optimizer": True})
     assert rows["channels_last"].why == "it has no 2-d convolutions"
-    assert rows["fused_optimizer"].why == "no optimizer of torch's trains it"
+    assert rows["fused_optimizer"].why == "no optimizer of torch's has trained it so far"
 
 
 def wrong_dtype() -> Any:

@@ -397,7 +397,10 @@ def test_what_a_signal_handler_raises_while_workers_are_decided_reaches_the_prog
     def test_samples_that_draw_random_numbers_are_told_to_draw_others(self, start: Start) -> None:
         session = start()
         assert workers(DataLoader(Random())) == 2
-        assert session.became()[2] == "put into DataLoader; its samples draw other random numbers there"
+        told = ("applied", 2, "put into DataLoader; its samples draw other random numbers there")
+        assert session.became() == told
+        assert workers(DataLoader(SAMPLES)) == 2
+        assert session.became() == told
 
 
 class TestRefused:

@@ -20,7 +20,7 @@ def remembered(*rows: Applied) -> Applied:
     """The row of models with these rows: what was not put in is of the model Other."""
     outcome = Outcome(["amp_dtype"], Reason.NO_STEP())
     for row in rows:
-        outcome.add(row, ", ".join(row.because(Reason.PUT_IN) or ["Other"]))
+        outcome.add(row, row, ", ".join(row.because(Reason.PUT_IN) or ["Other"]))
     return outcome.rows["amp_dtype"]
 
 
@@ -35,7 +35,7 @@ def test_what_is_expected_has_a_row_before_anything_is_known() -> None:
 
 def test_what_is_known_of_a_model_is_not_replaced_by_why_nothing_was_found() -> None:
     outcome = Outcome(["amp_dtype", "compile"], Reason.NO_STEP())
-    outcome.add(put("A"), "A")
+    outcome.add(put("A"), None, "A")
     outcome.nothing(Reason.NO_MODEL())
     assert [row.status for row in outcome.rows.values()] == ["applied", "skipped"]
     assert outcome.rows["compile"].because(Reason.NO_MODEL) == ()
@@ -66,6 +66,14 @@ def test_it_is_applied_where_any_model_has_it_and_reasons_against_it_name_their_
 ) -> None:
     row = remembered(*rows)
     assert (row.status, row.after, row.source, row.why) == ("applied", "bfloat16", "profile", why)
+
+
+@pytest.mark.parametrize(("is_same", "why"), [(True, ""), (False, "; not into another A: its parameters are float16")])
+def test_a_later_row_of_a_model_takes_the_place_of_its_earlier_one(is_same: bool, why: str) -> None:
+    outcome, model = Outcome((), ""), mlp()
+    outcome.add(LEFT, model, "A")
+    outcome.add(put("A"), model if is_same else mlp(), "A")
+    assert outcome.rows["amp_dtype"].why == f"put into A{why}"
 
 
 def test_without_a_model_that_has_it_reasons_are_as_they_were() -> None:

@@ -372,6 +372,14 @@ def keeps_batch(held: Any, batch: Any) -> Any:
 
 
 LOG = logging.getLogger(__name__)
+QUEUE: queue.Queue[int] = queue.Queue()
+
+
+class Named(Made):
+    QUEUE = 1
+
+    def __getitem__(self, index: int) -> int:
+        return self.QUEUE + index
 
 
 def logged(held: Any, index: int) -> Any:
@@ -401,6 +409,9 @@ class TestGiven:
     )
     def test_ordinary_datasets(self, dataset: Any) -> None:
         assert refusal(dataset) is None
+
+    def test_a_dataset_with_an_attribute_of_the_name_of_a_global_variable(self) -> None:
+        assert refusal(Named(None, lambda held, _: held)) is None
 
     def test_a_dataset_that_opens_its_file_where_the_program_left_files_to_be_collected(self) -> None:
         for _ in range(40):

@@ -9,7 +9,7 @@ from making import H200, choices, profile, program, row
 
 from gputune.live.models import ModelKey
 from gputune.profile import Fingerprint, Guard, Profile, Program
-from gputune.runtime.advising import advice, best, waiting
+from gputune.runtime.advising import advice, best, beyond, waiting
 from gputune.runtime.deciding import Terms
 from gputune.runtime.environment import plan
 
@@ -166,6 +166,13 @@ class TestPrograms:
         assert best(program(), level) == expected
         programs = advice(tuning(program()), H200, Terms(numerics=level)).programs
         assert [tuned.settings for tuned in programs] == ([expected] if expected else [])
+
+    @pytest.mark.parametrize(
+        ("level", "left"),
+        [(None, ()), ("mixed", ()), ("tf32", ("amp_dtype",)), ("exact", ("amp_dtype", "matmul_precision"))],
+    )
+    def test_what_a_level_leaves_out_is_known(self, level: Any, left: tuple[str, ...]) -> None:
+        assert beyond(tuning(program()), H200, Terms(numerics=level)) == left
 
     def test_the_best_of_a_lower_level_where_the_level_itself_has_none(self) -> None:
         one = program(by_numerics={"rounding": {"fused_optimizer": True}, "mixed": self.values})

@@ -72,7 +72,7 @@ TRAPS: dict[str, Trap] = {
     "compiled_retain_graph": Trap(rows=rows(compile=PUT), compiles=True),
     "compiled_unfreezing": Trap(rows=rows(compile=PUT), compiles=True),
     "convnet": Trap(rows=IMAGES),
-    "copy_of_attributes": Trap(rows=rows(fused=PUT + "; no optimizer of torch's trains it")),
+    "copy_of_attributes": Trap(rows=rows(fused=PUT + "; no optimizer of torch's has trained it so far")),
     "custom_function": Trap(rows=rows(FUNCTION)),
     "custom_function_late": Trap(
         script="custom_function", argv=("late",), fault="a function that comes into use later is not looked at"
