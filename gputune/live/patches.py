@@ -202,8 +202,9 @@ def feature_used(used: Callable[[Feature, str | None], None]) -> Undo:
         if getattr(context, "_enabled", True):
             used("autocast", getattr(context, "device", None))
 
-    def backward(_: Any, __: Any, retain_graph: bool, create_graph: bool, *___: Any, **____: Any) -> None:
-        if create_graph:
+    # Before the backward pass, by its caller's argument: a frame around it would move where warnings of hooks point.
+    def beginning(*_: Any, **__: Any) -> None:
+        if sys._getframe(2).f_locals.get("create_graph"):
             used("double backward", None)
 
     selective = getattr(checkpoint, "_CachingTorchDispatchMode", None)
@@ -211,7 +212,7 @@ def feature_used(used: Callable[[Feature, str | None], None]) -> Undo:
     made = [_noted(torch.autocast, "__enter__", entered)]
     made += [_noted(selective, "__init__", lambda *_, **__: used("selective checkpointing", None))]
     made += [_noted(reentrant, "forward", lambda *_, **__: used("reentrant checkpointing", None))]
-    made += [_noted(torch.autograd, "_engine_run_backward", backward)]
+    made += [_noted(torch.autograd, "_make_grads", beginning)]
     return together(made)
 
 
