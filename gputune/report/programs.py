@@ -212,13 +212,15 @@ def _name(row: Measurement) -> str:
 
 def untold(result: TuneResult, command: Sequence[str]) -> tuple[str, str]:
     """What is said where nothing can be told, and what to do about it."""
-    entry = result.program.entry
+    entry, (why, remedy) = result.program.entry, SCARCE[result.scarce]
     if not result.disturbed:
-        why, remedy = SCARCE[result.scarce]
         return f"{entry}: {TOO_LITTLE}{why}", remedy
-    what = IN_STARTS if why_nothing(result.program) == IN_STARTS else "nothing can be told beside others"
-    wait = quoted("gputune", "tune", "--wait", "30", "--", *command)
-    return f"{entry}: {what}: {result.disturbed}", f"wait for a calm machine: {wait}"
+    in_starts = why_nothing(result.program) == IN_STARTS
+    what = IN_STARTS if in_starts else "nothing can be told beside others"
+    wait = f"wait for a calm machine: {quoted('gputune', 'tune', '--wait', '30', '--', *command)}"
+    # The search's own time is what others make scarce.
+    more = "" if in_starts or result.scarce == "seconds" else f"{remedy}, or "
+    return f"{entry}: {what}: {result.disturbed}", f"{more}{wait}"
 
 
 def answer(result: TuneResult, path: Path | None, command: Sequence[str]) -> str:

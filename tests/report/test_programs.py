@@ -149,6 +149,9 @@ class TestWhyNothing:
         said = untold(replace(tuned(gain=None), scarce=scarce), ["python"])
         assert said[0].endswith(why)
         assert remedy in said[1]
+        beside = untold(replace(tuned(gain=None, disturbed="others used a CPU"), scarce=scarce), ["python"])[1]
+        assert (remedy in beside) is (scarce != "seconds")
+        assert beside.endswith("wait for a calm machine: gputune tune --wait 30 -- python")
 
 
 class TestStars:
