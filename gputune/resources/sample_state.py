@@ -183,7 +183,7 @@ def names_in(code: types.CodeType) -> set[str]:
 
 
 def _globals_in(code: types.CodeType) -> set[str]:
-    """The global names among these, of which an attribute may have one as well."""
+    """The global names among them. An attribute may have the same name."""
     inner = [_globals_in(one) for one in code.co_consts if isinstance(one, types.CodeType)]
     own = (one for one in dis.get_instructions(code) if "GLOBAL" in one.opname or one.opname == "LOAD_NAME")
     return {one.argval for one in own}.union(*inner)
