@@ -10,9 +10,10 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from . import Need, Numerics, Obstacle, Phase, Root, Stage, Value
+from . import Need, Numerics, Obstacle, Phase, Root, Stage, Value, given
 from ._memory import other_users
 from ._outputs import is_channels_last
+from .fused_optimizer import is_fused
 
 VALUE = bool
 DEFAULT = False
@@ -36,20 +37,23 @@ def obstacle(root: Root, value: Value) -> Obstacle | None:
         return Obstacle("its weights or inputs are in channels_last already", users=True)
     if root.is_ddp and not root.in_turn:
         return Obstacle("DistributedDataParallel had wrapped it before")
-    if reader := _gradient_reader(root):
-        return Obstacle(f"{reader} that may not bear gradients in channels_last")
+    if reader := _reader(root):
+        return Obstacle(reader)
     weights = list(_images(root.model.parameters()))
     gradients = [] if root.is_ddp else [one.grad for one in weights if one.grad is not None]
     used = other_users(weights, "weights") or other_users(gradients, "gradients")
     return Obstacle(used) if used else None
 
 
-def _gradient_reader(root: Root) -> str | None:
-    """What of the program's reads gradients of activations."""
+def _reader(root: Root) -> str | None:
+    """What of the program's needs weights, gradients or an optimizer's state in the usual layout."""
+    bears = "that may not bear gradients in channels_last"
+    if any(is_fused(optimizer, here=False) for optimizer in root.optimizers):
+        return f"{given('fused', True)}, which goes through memory and not by strides"
     if root.seen.functions:
-        return f"{', '.join(root.seen.functions)}: an autograd.Function"
+        return f"{', '.join(root.seen.functions)}: an autograd.Function {bears}"
     hooked = any(one._backward_hooks or one._backward_pre_hooks for one in root.model.modules())
-    return "it has a backward hook" if hooked else None
+    return f"it has a backward hook {bears}" if hooked else None
 
 
 def turn_on(root: Root, value: Value) -> Value:

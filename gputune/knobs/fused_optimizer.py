@@ -156,7 +156,7 @@ def _guarded(failed: Callable[[str, str], None]) -> Callable[..., Any]:
     """A hook before each step, which turns the fused form off if it could not make the step, and torch's could."""
 
     def look(optimizer: Any) -> None:
-        if is_fused(optimizer) and (why := _misfit(optimizer)):
+        if is_fused(optimizer, here=True) and (why := _misfit(optimizer)):
             _unfuse(optimizer)
             _ours.pop(optimizer, None)
             failed("fused_optimizer", why)
@@ -178,8 +178,9 @@ def _guarded(failed: Callable[[str, str], None]) -> Callable[..., Any]:
     return before_step
 
 
-def is_fused(optimizer: Any) -> bool:
-    return any(group.get("fused") for group in optimizer.param_groups)
+def is_fused(optimizer: Any, *, here: bool) -> bool:
+    """Whether an optimizer has the fused form from here, or from the program."""
+    return (optimizer in _ours) is here and any(group.get("fused") for group in optimizer.param_groups)
 
 
 def _misfit(optimizer: Any) -> str | None:

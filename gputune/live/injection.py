@@ -157,7 +157,7 @@ class Injection(observer.Follower):
             except BaseException:
                 channels_last.turn_off(root)
                 raise
-            self._converted.add(wrap)
+            self._converted.update((wrap, model))  # a program may call either
         for row in rows.values():
             if row.status == "failed":
                 self._say(f"channels_last was not put in: {row.why}")

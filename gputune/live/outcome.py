@@ -18,6 +18,9 @@ PROVISIONAL = (
 )  # fmt: skip
 """Reasons of a row that stands only as long as nothing is known of any model."""
 
+Rows = dict[tuple[int, bool], tuple[Applied, str]]
+"""By model, and by whether the setting is in there: rows with the models' names."""
+
 
 class Outcome:
     """Rows by setting. Those that are `expected` are there from the start."""
@@ -26,8 +29,8 @@ class Outcome:
         """`why` is why nothing was put in as long as nothing is known of any model."""
         self._expected, self._why = tuple(expected), why
         self.rows = {name: left(name, why) for name in self._expected}
-        self._added: dict[str, dict[int, tuple[Applied, str]]] = {}
-        """By setting and model, the rows that its row was made of, with the models' names."""
+        self._added: dict[str, Rows] = {}
+        """By setting, the rows that its row was made of."""
 
     def begin_again(self) -> None:
         """Forget what became of the expected settings, after they were taken out of the program again."""
@@ -43,18 +46,21 @@ class Outcome:
         self.rows = {name: row for name, row in self.rows.items() if row.because(*PROVISIONAL) is None}
 
     def add(self, row: Applied, model: Any, name: str) -> None:
-        """Where models have different rows of a setting, it is applied if it is in one, and all reasons are kept. A
-        later row of a model takes the place of its earlier one.
+        """Where models have different rows of a setting, it is applied if it is in one, and all reasons are kept, but
+        for why a model did not have it before it had it.
         """
         before = self.rows.get(row.setting)
         if before is None or before.because(*PROVISIONAL) is not None:
             self._added[row.setting] = {}
-        self._added[row.setting][id(model)] = row, name
-        self.rows[row.setting] = _merged(list(self._added[row.setting].values()))
+        rows, has_it = self._added[row.setting], row.status == "applied"
+        rows[id(model), has_it] = row, name
+        if has_it:
+            rows.pop((id(model), False), None)
+        self.rows[row.setting] = _merged(rows)
 
     def replace(self, row: Applied) -> None:
         self.rows[row.setting] = row
-        self._added[row.setting] = {0: (row, "")}
+        self._added[row.setting] = {(0, row.status == "applied"): (row, "")}
 
 
 def left(name: str, why: Why | str, users: bool = False) -> Applied:
@@ -79,18 +85,18 @@ def obstacle(root: Root, name: str, value: Value) -> Applied | None:
     return left(name, found.why, found.users) if found else None
 
 
-def _merged(rows: Sequence[tuple[Applied, str]]) -> Applied:
+def _merged(rows: Rows) -> Applied:
     """Why an applied setting is not in a model is said with the model's name, and not if it is for images only."""
-    put = [row for row, _ in rows if row.status == "applied"]
+    put = [row for (_, has_it), (row, _) in rows.items() if has_it]
     reasons = [why for row in put for why in row.reasons]
     models = dict.fromkeys(name for why in reasons if is_one(why, Reason.PUT_IN) for name in why.arguments)
     others = [why for why in reasons if not is_one(why, Reason.PUT_IN)]
-    for row, model in rows:
-        if row not in put:
-            other = f"another {model}" if model in models else model
+    for (place, has_it), (row, model) in rows.items():
+        if not has_it:
+            other = f"another {model}" if model in models and (place, True) not in rows else model
             named = [f"not into {other}: {why}" for why in row.reasons if not is_one(why, Reason.NO_IMAGES)]
             others += named if put and model else row.reasons
-    first = (put or [row for row, _ in rows])[0]
+    first = (put or [row for row, _ in rows.values()])[0]
     given = (*([Reason.PUT_IN(*models)] if models else []), *dict.fromkeys(others))
     return replace(first, before=None, reasons=given) if len(rows) > 1 else first
 

@@ -154,12 +154,14 @@ def _set_back(profile: Profile, program: Program, here: Fingerprint, terms: Term
 
 
 def beyond(profile: Profile, here: Fingerprint, terms: Terms) -> tuple[str, ...]:
-    """The settings of tuned programs that the limit on numerics leaves out."""
+    """The settings of tuned programs that the limit on numerics leaves out: those beyond it, and those of which nothing
+    is known without these.
+    """
     found = [
         name
         for program in profile.programs
         for name, value in best(program, None).items()
-        if knobs.is_beyond(knobs.load(name), value, terms.numerics)
+        if best(program, terms.numerics).get(name) != value
         and _fits(name, value, program.fingerprint, here, terms.but(numerics="mixed"))
     ]
     return tuple(dict.fromkeys(found))

@@ -92,6 +92,12 @@ def with_sparse_gradients() -> Root:
         ("channels_last", rooted(convnet().to(memory_format=torch.channels_last)), "its weights or inputs are", True),
         ("channels_last", rooted(ddp(convnet())), "DistributedDataParallel had wrapped it before", False),
         ("channels_last", rooted(convnet(), functions=["A"]), "A: an autograd.Function that may not bear grad", False),
+        (
+            "channels_last",
+            trained(model=convnet(), fused=True),
+            "the program gave fused=True, which goes through",
+            False,
+        ),
         ("channels_last", rooted(watched(convnet())), "it has a backward hook that may not bear gradients", False),
         ("compile", rooted(compiled(mlp())), COMPILES, True),
         ("compile", rooted(nn.Sequential(compiled(mlp()))), COMPILES, True),

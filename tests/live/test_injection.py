@@ -507,6 +507,17 @@ class TestDistributed:
         assert len(call_of(wrap)._suspects) == 1
         assert session.said == []
 
+    def test_a_model_whose_wraps_forward_is_called_has_it_as_well(self, start: Start) -> None:
+        session = start({"channels_last": True})
+        wrap = self.wrap(convnet())
+        optimizer = torch.optim.SGD(wrap.parameters())
+        for _ in range(3):
+            output = wrap.forward(IMAGES)
+            output.sum().backward()
+            optimizer.step()
+        assert output.is_contiguous()
+        assert session.said[0].endswith("(convnet): channels_last")
+
     @pytest.mark.parametrize("function", ["obstacle", "turn_on"])
     def test_a_knob_that_fails_there_is_said(
         self, start: Start, monkeypatch: pytest.MonkeyPatch, function: str

@@ -68,11 +68,20 @@ def test_it_is_applied_where_any_model_has_it_and_reasons_against_it_name_their_
     assert (row.status, row.after, row.source, row.why) == ("applied", "bfloat16", "profile", why)
 
 
-@pytest.mark.parametrize(("is_same", "why"), [(True, ""), (False, "; not into another A: its parameters are float16")])
-def test_a_later_row_of_a_model_takes_the_place_of_its_earlier_one(is_same: bool, why: str) -> None:
-    outcome, model = Outcome((), ""), mlp()
-    outcome.add(LEFT, model, "A")
-    outcome.add(put("A"), model if is_same else mlp(), "A")
+@pytest.mark.parametrize(
+    ("is_same", "first", "then", "why"),
+    [
+        (True, LEFT, put("A"), ""),
+        (True, put("A"), LEFT, "; not into A: its parameters are float16"),  # since it has another optimizer
+        (False, LEFT, put("A"), "; not into another A: its parameters are float16"),
+    ],
+)
+def test_why_a_model_did_not_have_it_is_not_said_once_it_has_it(
+    is_same: bool, first: Applied, then: Applied, why: str
+) -> None:
+    outcome, model, other = Outcome((), ""), mlp(), mlp()
+    outcome.add(first, model, "A")
+    outcome.add(then, model if is_same else other, "A")
     assert outcome.rows["amp_dtype"].why == f"put into A{why}"
 
 

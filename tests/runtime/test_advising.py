@@ -174,6 +174,11 @@ class TestPrograms:
     def test_what_a_level_leaves_out_is_known(self, level: Any, left: tuple[str, ...]) -> None:
         assert beyond(tuning(program()), H200, Terms(numerics=level)) == left
 
+    def test_with_it_goes_what_was_only_measured_together(self) -> None:
+        values = {"amp_dtype": "bfloat16", "fused_optimizer": True}
+        one = program(settings=choices(values), by_numerics={"mixed": values})
+        assert beyond(tuning(one), H200, Terms(numerics="tf32")) == ("amp_dtype", "fused_optimizer")
+
     def test_the_best_of_a_lower_level_where_the_level_itself_has_none(self) -> None:
         one = program(by_numerics={"rounding": {"fused_optimizer": True}, "mixed": self.values})
         assert best(one, "tf32") == {"fused_optimizer": True}

@@ -165,6 +165,7 @@ TRAPS: dict[str, Trap] = {
     "own_compile_in_place": Trap(rows=rows(compile="kept-user: compiles it itself"), compiles=True),
     "own_compile_later": Trap(script="own_compile_in_place", argv=("later",)),
     "own_fused": Trap(rows=rows(fused=KEPT + 3 * "; the program gave")),
+    "own_fused_goes_back": Trap(rows=rows(last="skipped: the program gave fused=True", fused=KEPT)),
     "own_fused_in_a_group": Trap(rows=rows(fused=KEPT)),
     "own_getstate": Trap(),
     "own_scaler": Trap(rows=rows("kept-user: uses autocast")),
