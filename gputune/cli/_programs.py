@@ -58,12 +58,14 @@ def require_a_command(words: Sequence[str], verb: str) -> None:
     """Raises UsageError where a command or the script that it names is not there, as far as its words show."""
     from difflib import get_close_matches
 
+    from gputune.runtime.reach import split
+
     require_no_script(words, verb)
     name = words[0]
     if shutil.which(name) is None:
         if "/" in name and os.path.isfile(name):  # noqa: PTH113
             raise UsageError(f"{name}: it may not be executed", f"type: chmod +x {quoted(name)}")
-        if (parts := _unquoted(name))[1:]:
+        if (parts := split(name))[1:]:
             typed = _to_run([*parts, *words[1:]], *_typed_before(words, verb))
             raise UsageError(f"'{name}' was quoted as one word", f"type: {typed}")
         near = get_close_matches(name, filter(shutil.which, ("python", "python3", *LAUNCHERS)), n=1)
@@ -79,15 +81,6 @@ def _typed_before(words: Sequence[str], verb: str) -> list[str]:
     """The verb with what was typed before these words."""
     before = sys.argv[1 : -len(words)] if sys.argv[-len(words) :] == list(words) else [verb]
     return before[:-1] if before[-1:] == ["--"] else before
-
-
-def _unquoted(word: str) -> list[str]:
-    import shlex
-
-    try:
-        return shlex.split(word)
-    except ValueError:
-        return []
 
 
 def _script(words: Sequence[str]) -> str | None:

@@ -178,15 +178,20 @@ def in_slots(one: Any) -> Iterator[Any]:
 
 def names_in(code: types.CodeType) -> set[str]:
     """The names that a function's code asks for, with those of the functions inside it."""
-    inner = [names_in(one) for one in code.co_consts if isinstance(one, types.CodeType)]
-    return set(code.co_names).union(*inner)
+    return {name for one in _codes_in(code) for name in one.co_names}
 
 
 def _globals_in(code: types.CodeType) -> set[str]:
     """The global names among them. An attribute may have the same name."""
-    inner = [_globals_in(one) for one in code.co_consts if isinstance(one, types.CodeType)]
-    own = (one for one in dis.get_instructions(code) if "GLOBAL" in one.opname or one.opname == "LOAD_NAME")
-    return {one.argval for one in own}.union(*inner)
+    steps = (step for one in _codes_in(code) for step in dis.get_instructions(one))
+    return {step.argval for step in steps if "GLOBAL" in step.opname or step.opname == "LOAD_NAME"}
+
+
+def _codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for one in code.co_consts:
+        if isinstance(one, types.CodeType):
+            yield from _codes_in(one)
 
 
 def _mark(one: Any, parts: list[Any]) -> list[Any]:

@@ -123,7 +123,7 @@ def _behind_env(rest: list[str], *, is_replaced: bool) -> Beyond | None:
             word = f"{word[:2]}{rest.pop(0)}" if len(word) == 2 else f"{word}={rest.pop(0)}"
         option, _, value = (word[:2], "", word[2:]) if re.match("-[uCS]", word) else word.partition("=")
         if option in ("-S", "--split-string"):
-            rest[:0] = _split(value)
+            rest[:0] = split(value)
         elif option in ("-u", "--unset"):
             is_replaced = is_replaced or _hides(value, "")
         elif assigned := _ASSIGNMENT.fullmatch(word):
@@ -171,7 +171,8 @@ def _commands(text: str) -> Iterator[list[str]]:
     yield words
 
 
-def _split(text: str) -> list[str]:
+def split(text: str) -> list[str]:
+    """The words of a line as a shell splits it; none where its quotes do not end."""
     import shlex
 
     try:
