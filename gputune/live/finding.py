@@ -95,7 +95,7 @@ class ModelFinder(observer.Follower):
 
     def model_calling(self, model: Any) -> None:
         states = States(weakref.ref(model), self.device)
-        self._before = None if id(model) in self.seen else (states, states.before_call(()))
+        self._before = None if self._of(model) else (states, states.before_call(()))
 
     def model_called(self, model: Any, inputs: Any, output: Any) -> None:
         try:
@@ -103,6 +103,10 @@ class ModelFinder(observer.Follower):
         except Exception as error:
             if is_for_the_program(error):
                 raise  # else the next model is looked at
+
+    def _of(self, model: Any) -> Seen | None:
+        seen = self.seen.get(id(model))
+        return seen if seen is not None and seen.model() is model else None  # another one that is gone had this id
 
     def _look_at(self, model: Any, inputs: Any, output: Any) -> None:
         import torch
@@ -114,8 +118,8 @@ class ModelFinder(observer.Follower):
             return
         if torch._C._current_graph_task_id() != -1:
             return  # a part that is computed again during backward
-        seen = self.seen.get(id(model))
-        if seen is None or seen.model() is not model:
+        seen = self._of(model)
+        if seen is None:
             shapes = [tuple(one.shape) for one in tensors(inputs)]
             seen = self.seen[id(model)] = Seen(model=weakref.ref(model), shapes=shapes)
             nodes = _nodes(found)

@@ -1,6 +1,7 @@
 """The outcome of each setting in a program's models: one row for all of them, and the line that tells it."""
 
 import os
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,7 +19,7 @@ PROVISIONAL = (
 )  # fmt: skip
 """Reasons of a row that stands only as long as nothing is known of any model."""
 
-Rows = dict[tuple[int, bool], tuple[Applied, str]]
+Rows = dict[tuple["weakref.ref[Any] | None", bool], tuple[Applied, str]]
 """By model, and by whether the setting is in there: rows with the models' names."""
 
 
@@ -52,15 +53,15 @@ class Outcome:
         before = self.rows.get(row.setting)
         if before is None or before.because(*PROVISIONAL) is not None:
             self._added[row.setting] = {}
-        rows, has_it = self._added[row.setting], row.status == "applied"
-        rows[id(model), has_it] = row, name
+        rows, has_it, place = self._added[row.setting], row.status == "applied", weakref.ref(model)
+        rows[place, has_it] = row, name
         if has_it:
-            rows.pop((id(model), False), None)
+            rows.pop((place, False), None)
         self.rows[row.setting] = _merged(rows)
 
     def replace(self, row: Applied) -> None:
         self.rows[row.setting] = row
-        self._added[row.setting] = {(0, row.status == "applied"): (row, "")}
+        self._added[row.setting] = {(None, row.status == "applied"): (row, "")}
 
 
 def left(name: str, why: Why | str, users: bool = False) -> Applied:

@@ -60,6 +60,15 @@ def only(finder: ModelFinder) -> Seen:
     return seen
 
 
+def test_a_model_in_the_place_of_one_that_is_gone_is_looked_at_as_a_whole(finder: ModelFinder) -> None:
+    for _ in range(20):
+        Calls()(X)
+        drawing = Calls(lambda x: x * random.random())
+        drawing(X)
+        assert finder.seen[id(drawing)].changes_numbers
+        del drawing
+
+
 @pytest.mark.parametrize(("fed", "is_seen"), [(torch.contiguous_format, True), (torch.channels_last, False)])
 def test_outputs_in_channels_last_are_seen_if_no_input_is(finder: ModelFinder, fed: Any, is_seen: bool) -> None:
     model = nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)

@@ -19,8 +19,9 @@ FAILED = flags.failed("amp_dtype", "its call failed with it: RuntimeError: dtype
 def remembered(*rows: Applied) -> Applied:
     """The row of models with these rows: what was not put in is of the model Other."""
     outcome = Outcome(["amp_dtype"], Reason.NO_STEP())
-    for row in rows:
-        outcome.add(row, row, ", ".join(row.because(Reason.PUT_IN) or ["Other"]))
+    models = [(row, mlp()) for row in rows]
+    for row, model in models:
+        outcome.add(row, model, ", ".join(row.because(Reason.PUT_IN) or ["Other"]))
     return outcome.rows["amp_dtype"]
 
 
@@ -35,7 +36,7 @@ def test_what_is_expected_has_a_row_before_anything_is_known() -> None:
 
 def test_what_is_known_of_a_model_is_not_replaced_by_why_nothing_was_found() -> None:
     outcome = Outcome(["amp_dtype", "compile"], Reason.NO_STEP())
-    outcome.add(put("A"), None, "A")
+    outcome.add(put("A"), mlp(), "A")
     outcome.nothing(Reason.NO_MODEL())
     assert [row.status for row in outcome.rows.values()] == ["applied", "skipped"]
     assert outcome.rows["compile"].because(Reason.NO_MODEL) == ()
@@ -83,6 +84,13 @@ def test_why_a_model_did_not_have_it_is_not_said_once_it_has_it(
     outcome.add(first, model, "A")
     outcome.add(then, model if is_same else other, "A")
     assert outcome.rows["amp_dtype"].why == f"put into A{why}"
+
+
+def test_what_is_said_of_a_model_that_is_gone_stays() -> None:
+    outcome = Outcome((), "")
+    for row in (LEFT, *[put("A")] * 20):
+        outcome.add(row, mlp(), "A")  # where the last one was
+    assert outcome.rows["amp_dtype"].why == f"put into A; not into another A: {LEFT.why}"
 
 
 def test_without_a_model_that_has_it_reasons_are_as_they_were() -> None:
