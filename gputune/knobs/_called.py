@@ -14,3 +14,13 @@ def called() -> Any:
     """
     frame = sys._getframe(2)
     return frame.f_locals.get("self") if frame.f_code.co_name == "_wrapped_call_impl" else None
+
+
+def is_transformed() -> bool:
+    """Whether a transform of torch.func, or forward-mode differentiation, is in force. Mixed precision fails within
+    some (the backward of LayerNorm below vmap), and torch.compile cannot begin there.
+    """
+    import torch
+    from torch.autograd import forward_ad
+
+    return forward_ad._current_level >= 0 or torch._C._functorch.peek_interpreter_stack() is not None

@@ -34,7 +34,7 @@ def obstacle(root: Root, value: Value) -> Obstacle | None:
     if root.converted:
         return None
     if is_last(root.model) or root.seen.channels_last:
-        return Obstacle("its weights or inputs are in channels_last already", users=True)
+        return Obstacle("its weights or outputs are in channels_last already", users=True)
     if root.is_ddp and not root.in_turn:
         return Obstacle("DistributedDataParallel had wrapped it before")
     if reader := _reader(root):

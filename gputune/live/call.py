@@ -12,7 +12,7 @@ from functools import cache, partial
 from types import NoneType
 from typing import Any
 
-from ..knobs._called import PLACE, called
+from ..knobs._called import PLACE, called, is_transformed
 from ..knobs._line_search import running as line_searches
 from ..knobs._outputs import Known, Uncopied, entering, restored, tensors
 from .faults import may_be_a_settings, may_be_another_uncompiled
@@ -57,6 +57,8 @@ class Call:
         self.users: Callable[..., Any] | None = vars(model).get(PLACE)
         """The program's own compiled call of the model, which stays."""
         self.compiled: Callable[..., Any] | None = None
+        self._uncompiled = False
+        """Whether the call that runs is one that failed compiled."""
         self.channels_last = False
         self.gradients = True
         """Whether calls with gradients are changed, or else those without."""
@@ -99,11 +101,11 @@ class Call:
         call = self.users or model._call_impl
         if torch.compiler.is_compiling() or torch._C._get_tracing_state():
             return call(*inputs, **named)
-        otherwise = torch.is_grad_enabled() != self.gradients
+        otherwise = torch.is_grad_enabled() != self.gradients or is_transformed()
         if self.instead and not otherwise:
             return self.instead(inputs, named)
         if (self.channels_last and self._suspects) if otherwise else (self._suspects or self._outside):
-            return self._protected(call, inputs, named, otherwise)
+            return self._protected(call, inputs, named, otherwise, self._suspected(otherwise))
         if otherwise:
             return self._in_fp32(call, inputs, named)
         try:
@@ -135,6 +137,7 @@ class Call:
         # Inputs get gradients as a rule for a second derivative, which torch.compile does not support.
         if (
             self.compiled
+            and not self._uncompiled
             and casts == (self.dtype is not None)
             and not any(one.requires_grad and one.is_leaf for one in tensors((inputs, named)))
         ):
@@ -182,10 +185,9 @@ class Call:
         self._weights = found[:: max(1, len(found) - 1)]
         return self._weights
 
-    def _protected(self, call: Any, inputs: Any, named: Any, otherwise: bool) -> Any:
-        usual = self._run, self._states, self.compiled
-        run, states, compiled = (self._in_fp32, self._states_otherwise, None) if otherwise else usual
-        suspected = self._suspected(otherwise)
+    def _protected(self, call: Any, inputs: Any, named: Any, otherwise: bool, suspected: list[Suspect]) -> Any:
+        run, states = (self._in_fp32, self._states_otherwise) if otherwise else (self._run, self._states)
+        compiled = self.compiled and not self._uncompiled and not otherwise
         before = states.before_call((*inputs, *named.values()))
         try:
             output = run(call, inputs, named)
@@ -205,11 +207,11 @@ class Call:
         # Out of the except clause, so that an exception of the program's own shows no other one before it.
         if is_settings:
             return self._repeated(partial(run, call, inputs, named), suspected, fault)
-        self.compiled = None
+        self._uncompiled = True
         try:
-            return run(call, inputs, named)
+            return self._protected(call, inputs, named, otherwise, suspected)
         finally:
-            self.compiled = compiled
+            self._uncompiled = False
 
     def _repeated(self, run: Callable[[], Any], suspected: list[Suspect], fault: Exception) -> Any:
         for one in suspected:

@@ -35,6 +35,8 @@ class Seen:
     """Those that do not say how they behave under autocast."""
     sparse: bool = False
     """Whether its outputs come from torch.sparse.mm."""
+    outsized: bool = False
+    """Whether a convolution behind them has a kernel or a stride that is larger than its input."""
     half: bool = False
     """Whether an output was in half precision."""
     channels_last: bool = False
@@ -110,9 +112,10 @@ class ModelFinder(observer.Follower):
 
     def _look_at(self, model: Any, inputs: Any, output: Any) -> None:
         import torch
+        from torch.nn.utils.parametrize import ParametrizationList
 
         found = list(tensors(output))
-        if next(iter(model.parameters()), None) is None:
+        if next(iter(model.parameters()), None) is None or isinstance(model, ParametrizationList):  # a weight is read
             return
         if self.gradients and not any(one.requires_grad for one in found):
             return
@@ -127,6 +130,7 @@ class ModelFinder(observer.Follower):
             functions = {one for one in functions if _is_custom(one)}
             seen.functions = sorted({one.__qualname__ for one in functions})
             seen.without_custom_fwd = sorted({one.__qualname__ for one in functions if not _has_custom_fwd(one)})
+            seen.outsized = any(map(_is_outsized, nodes))
             seen.sparse = any(node.name().startswith("SparseAddmm") for node in nodes)
         halves = (torch.float16, torch.bfloat16)
         self._hook({id(one): one for one in found if one.grad_fn is not None}.values())
@@ -190,6 +194,14 @@ def _nodes(outputs: list[Any]) -> set[Any]:
                 known.add(following)
                 waiting.append(following)
     return known
+
+
+def _is_outsized(node: Any) -> bool:
+    if node.name() != "ConvolutionBackward0" or node._saved_transposed:
+        return False
+    sizes, kernels = node._saved_input.shape[2:], node._saved_weight.shape[2:]
+    shapes = zip(sizes, kernels, node._saved_stride, node._saved_dilation, strict=True)
+    return any(max(stride, dilation * (kernel - 1) + 1) > size for size, kernel, stride, dilation in shapes)
 
 
 def _is_custom(function: Any) -> bool:

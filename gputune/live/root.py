@@ -80,6 +80,11 @@ class Root:
         return is_ddp(self.model)
 
     @property
+    def is_trained(self) -> bool:
+        """Whether an optimizer holds any of its parameters, or the program trains nothing."""
+        return bool(self.optimizers) or not self.gradients
+
+    @property
     def name(self) -> str:
         return type(unwrapped(self.model)).__name__
 

@@ -8,10 +8,16 @@ from hands_on import mlp, rooted
 from torch import nn
 
 from gputune.knobs import amp_dtype
+from gputune.live.root import Root
+
+
+def trained(**more: Any) -> Root:
+    model = mlp()
+    return rooted(model, torch.optim.SGD(model.parameters()), **more)
 
 
 def test_bfloat16_goes_in_and_out() -> None:
-    root = rooted(mlp())
+    root = trained()
     assert amp_dtype.obstacle(root, "bfloat16") is None
     assert amp_dtype.turn_on(root, "bfloat16") == "bfloat16"
     assert (root.call.dtype, root.call.cache) == (torch.bfloat16, True)
@@ -25,7 +31,7 @@ def test_bfloat16_takes_the_place_of_float16_which_would_need_a_loss_scaler() ->
 
 
 def test_reentrant_checkpointing_keeps_no_casts() -> None:
-    root = rooted(mlp(), features={"reentrant checkpointing"})
+    root = trained(features={"reentrant checkpointing"})
     assert amp_dtype.obstacle(root, "bfloat16") is None
     amp_dtype.turn_on(root, "bfloat16")
     assert root.call.cache is False
@@ -57,7 +63,7 @@ def test_a_weight_that_is_written_to_within_a_call_is_used_as_written() -> None:
 
 
 def test_a_gpu_without_bfloat16_would_need_a_loss_scaler(monkeypatch: pytest.MonkeyPatch) -> None:
-    root = rooted(mlp(), device="cuda")
+    root = trained(device="cuda")
     for supported in (True, False):
         monkeypatch.setattr("torch.cuda.is_bf16_supported", lambda including_emulation, supported=supported: supported)
         assert (amp_dtype.obstacle(root, "float16") is None) is supported

@@ -86,10 +86,12 @@ def with_sparse_gradients() -> Root:
         ("amp_dtype", rooted(hooked()), "it has a forward hook, which would get half precision", False),
         ("amp_dtype", rooted(mlp(), keeps="history"), "its calls keep tensors in history, which would be in", False),
         ("amp_dtype", rooted(mlp(), opaque="Actions"), "its output holds an object of the class Actions", False),
+        ("amp_dtype", rooted(convnet(), outsized=True), "on a CPU torch's bfloat16 gradients of kernels that", False),
+        ("amp_dtype", rooted(mlp()), "no optimizer of torch's has trained it so far, so it may be a loss", False),
         ("channels_last", rooted(mlp()), "it has no 2-d convolutions", False),
         ("channels_last", rooted(nn.Conv1d(3, 3, 3)), "it has no 2-d convolutions", False),
         ("channels_last", rooted(nn.ModuleList([nn.Conv2d(3, 3, 3), nn.Conv3d(3, 3, 3)])), "it has 5-d tensors", False),
-        ("channels_last", rooted(convnet().to(memory_format=torch.channels_last)), "its weights or inputs are", True),
+        ("channels_last", rooted(convnet().to(memory_format=torch.channels_last)), "its weights or outputs are", True),
         ("channels_last", rooted(ddp(convnet())), "DistributedDataParallel had wrapped it before", False),
         ("channels_last", rooted(convnet(), functions=["A"]), "A: an autograd.Function that may not bear grad", False),
         (

@@ -11,6 +11,7 @@ import pytest
 import torch
 from hands_on import rooted
 from torch import nn
+from torch.autograd import forward_ad
 
 from gputune.knobs._called import PLACE
 from gputune.live.call import Call, Suspect, call_of
@@ -130,6 +131,20 @@ class TestMixedPrecision:
         with pytest.raises(RuntimeError, match="dtype"):
             model(X.to(dtype))
         assert model(X).dtype == FULL
+
+    @pytest.mark.parametrize("transform", [torch.func.vmap, torch.func.jacrev, torch.func.jacfwd])
+    def test_within_a_transform_of_torch_func_the_model_is_as_it_was(self, transform: Any) -> None:
+        model = Net()
+        mixed(model).compiled = lambda x: None
+        transform(model)(X)
+        assert model.dtypes == [FULL]
+
+    def test_within_forward_mode_differentiation_the_model_is_as_it_was(self) -> None:
+        model = Net()
+        mixed(model).compiled = lambda x: None
+        with forward_ad.dual_level():
+            assert forward_ad.unpack_dual(model(forward_ad.make_dual(X, X))).tangent is not None
+        assert model.dtypes == [FULL]
 
     def test_gradients_are_in_fp32(self) -> None:
         model = Net()
@@ -275,6 +290,17 @@ class TestSuspects:
         assert (on, int(late.norm.num_batches_tracked)) == (["-only"], 5)
         late(X)  # which is without the setting from now on
 
+    def test_what_fails_compiled_and_then_otherwise_uncompiled_is_repeated_without_the_cause(self) -> None:
+        def fails(x: Any) -> Any:
+            return nn.functional.dropout(x, p=2)  # raised by torch's code, for no setting's reason
+
+        model = Net()
+        on = call_with(model, "only")
+        call_of(model, "cpu").compiled = fails
+        model.then = lambda: wrong_dtype() if "only" in on else None
+        assert model(X).dtype == FULL
+        assert (on, model.dtypes) == (["-only"], [FULL])
+
     def test_without_gradients_a_failure_is_the_programs_at_once(self) -> None:
         model = Net()
         on, model.then = call_with(model, "kept"), wrong_dtype
@@ -293,6 +319,7 @@ class TestSuspects:
         root = rooted(model)
         failures: list[str] = []
         root.failed = lambda name, why: failures.append(name)
+        root.optimizers = [optimizer := torch.optim.SGD(model.parameters())]
         installer = Installer([root], guarded=True)
         assert installer.obstacles({"channels_last": True, "amp_dtype": "bfloat16"}) == {}
         installer.switch({"channels_last": True, "amp_dtype": "bfloat16"})
@@ -302,6 +329,7 @@ class TestSuspects:
         model(torch.ones(2, 3, 8, 8)).sum().backward()
         assert failures == ["channels_last"]
         assert model[0].weight.is_contiguous()
+        del optimizer
 
     @pytest.mark.parametrize("calls", [0, 3])
     @pytest.mark.parametrize(

@@ -60,6 +60,30 @@ def only(finder: ModelFinder) -> Seen:
     return seen
 
 
+def test_to_read_a_parametrized_weight_is_no_call_of_a_model(finder: ModelFinder) -> None:
+    layer = nn.utils.parametrizations.orthogonal(nn.Linear(4, 4))
+    assert layer.weight.requires_grad
+    layer(X)
+    assert models(finder) == [layer]
+
+
+@pytest.mark.parametrize(
+    ("layer", "size", "is_outsized"),
+    [
+        (nn.Conv2d(3, 4, 3, padding=1), 4, False),
+        (nn.Conv2d(3, 4, 3, padding=1), 2, True),
+        (nn.Conv2d(3, 4, 3, padding=2, dilation=2), 4, True),
+        (nn.Conv2d(3, 4, 1, stride=3), 2, True),
+        (nn.ConvTranspose2d(3, 4, 3), 2, False),
+    ],
+)
+def test_kernels_larger_than_their_inputs_are_seen(
+    finder: ModelFinder, layer: Any, size: int, is_outsized: bool
+) -> None:
+    nn.Sequential(layer, nn.ReLU())(torch.ones(2, 3, size, size))
+    assert only(finder).outsized is is_outsized
+
+
 def test_a_model_in_the_place_of_one_that_is_gone_is_looked_at_as_a_whole(finder: ModelFinder) -> None:
     for _ in range(20):
         Calls()(X)

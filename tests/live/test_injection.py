@@ -141,6 +141,21 @@ class TestWhen:
         assert call_of(model) is call
         assert session.became("amp_dtype")[0] == "applied"
 
+    def test_what_no_optimizer_trains_may_be_a_loss_and_is_in_mixed_precision_only_once_one_does(
+        self, start: Start
+    ) -> None:
+        session, model, frozen = start({"amp_dtype": "bfloat16", "compile": True}), mlp(), mlp()
+        optimizer = sgd(model)
+        for _ in range(2):
+            step(optimizer, model, frozen)
+        assert (is_mixed(model), is_mixed(frozen)) == (True, False)
+        assert "not into another Sequential: no optimizer of torch's has trained it" in session.became("amp_dtype")[1]
+        later = sgd(frozen)
+        for _ in range(2):
+            step(later, frozen)
+        assert is_mixed(frozen)
+        assert session.became("amp_dtype") == ("applied", "put into Sequential")
+
     def test_an_optimizer_that_is_gone_is_not_waited_for(self, start: Start) -> None:
         start()
         model, other = mlp(), mlp()

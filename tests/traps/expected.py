@@ -42,6 +42,11 @@ IMAGES = rows(last=PUT)
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--local-ranks-filter=0")
 """The ranks' own words would come in any order."""
 NEVER = all_rows("skipped: no optimizer took two steps")
+UNTRAINED = (
+    f"{PUT}; no optimizer of torch's has trained it",
+    rows()["channels_last"],
+    f"{PUT}; no optimizer of torch's",
+)
 FAILED = "failed: its call failed with it"
 HOOKED = "skipped: it has a forward hook"
 FUNCTION = "skipped: an autograd.Function that may not"
@@ -72,7 +77,7 @@ TRAPS: dict[str, Trap] = {
     "compiled_retain_graph": Trap(rows=rows(compile=PUT), compiles=True),
     "compiled_unfreezing": Trap(rows=rows(compile=PUT), compiles=True),
     "convnet": Trap(rows=IMAGES),
-    "copy_of_attributes": Trap(rows=rows(fused=PUT + "; no optimizer of torch's has trained it so far")),
+    "copy_of_attributes": Trap(rows=rows(*UNTRAINED)),
     "custom_function": Trap(rows=rows(FUNCTION)),
     "custom_function_late": Trap(
         script="custom_function", argv=("late",), fault="a function that comes into use later is not looked at"
