@@ -33,10 +33,41 @@ def keep_alpha() -> None:
     decomposition.fast_random_decomps.cache_clear()  # which copies them
 
 
+@cache
+def seed_apart() -> None:
+    """Have the CPU's random numbers, and with them the order of samples, stay as they are: as a graph first runs, torch
+    2.8 and newer seed the dropout of parts that are checkpointed on a GPU from them.
+    """
+    import torch
+    import torch._functorch.aot_autograd  # the other's own way in
+    from torch._functorch._aot_autograd import runtime_wrappers
+
+    seed = getattr(runtime_wrappers, "initialize_rng_states", None)
+    if seed is None:
+        return
+    source = torch.Generator("cpu").manual_seed(torch.initial_seed())
+
+    def seed_from_others(*given: Any, **named: Any) -> Any:
+        if not Compiled.runs:
+            return seed(*given, **named)
+        state = torch.get_rng_state()
+        torch.set_rng_state(source.get_state())
+        try:
+            return seed(*given, **named)
+        finally:
+            source.set_state(torch.get_rng_state())
+            torch.set_rng_state(state)
+
+    runtime_wrappers.initialize_rng_states = seed_from_others
+
+
 class Compiled:
     """A function through torch.compile, anew once weights of a model are unfrozen: what torch 2.4 to 2.11, at least,
     compiled before gives these no gradients.
     """
+
+    runs = False
+    """Whether one of them runs."""
 
     def __init__(self, function: Any, model: Any, options: dict[str, Any] | None) -> None:
         self._function, self._model, self._options = function, model, options
@@ -53,4 +84,8 @@ class Compiled:
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         if self._frozen and any(one.requires_grad for one in self._frozen):
             self._begin()
-        return self._call(*inputs, **named)
+        Compiled.runs = True
+        try:
+            return self._call(*inputs, **named)
+        finally:
+            Compiled.runs = False

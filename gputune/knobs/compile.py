@@ -16,7 +16,7 @@ from typing import Any
 from ..resources.printable import printable
 from . import Numerics, Obstacle, Phase, Root, Stage, Value
 from ._called import PLACE, called
-from ._compiler import Compiled, keep_alpha, tell_caches_apart
+from ._compiler import Compiled, keep_alpha, seed_apart, tell_caches_apart
 from ._outputs import tensors
 from ._random import common_sources, put_back_after
 from ._signals import passed_a_handler
@@ -177,6 +177,7 @@ def compiled_call(
         return output
 
     keep_alpha()
+    seed_apart()
     tell_caches_apart()
     compiled = Compiled(forward, model, options)
 

@@ -179,6 +179,31 @@ def test_a_sum_with_a_multiple_of_a_product_of_matrices_is_compiled_as_written(m
 
 
 @pytest.mark.slow
+def test_dropout_of_parts_that_are_checkpointed_on_a_gpu_is_not_seeded_from_the_cpus_random_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As torch seeds it when a graph first runs; without a GPU its generator is another one."""
+    import torch._functorch.aot_autograd
+    from torch._functorch._aot_autograd import runtime_wrappers, utils
+
+    monkeypatch.setattr(utils, "get_default_generator", lambda device: torch.Generator("cpu"))
+    generators: list[Any] = []
+
+    class Checkpointed(nn.Module):
+        def forward(self, x: Any) -> Any:
+            runtime_wrappers.initialize_rng_states(2, 0, generators, [], device=torch.device("cpu"))
+            return x
+
+    before, call = torch.get_rng_state(), knob.compiled_call(Checkpointed())
+    call(X)
+    call(X)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert len({one.initial_seed() for one in generators}) == 4
+    Checkpointed()(X)  # the program's own
+    assert not torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.slow
 def test_what_the_compiler_warns_of_is_not_the_programs(recwarn: pytest.WarningsRecorder) -> None:
     turn_on(mlp())
     for module in ("torch._inductor.compile_fx", "torch._dynamo.eval_frame"):
