@@ -17,10 +17,17 @@ def called() -> Any:
 
 
 def is_transformed() -> bool:
-    """Whether a transform of torch.func, or forward-mode differentiation, is in force. Mixed precision fails within
-    some (the backward of LayerNorm below vmap), and torch.compile cannot begin there.
+    """Whether a transform of torch.func, forward-mode differentiation or a trace of operators (`make_fx`, fake tensors)
+    is in force. Mixed precision fails within some (the backward of LayerNorm below vmap) and would stay in what is
+    traced, and torch.compile cannot begin there.
     """
     import torch
     from torch.autograd import forward_ad
 
-    return forward_ad._current_level >= 0 or torch._C._functorch.peek_interpreter_stack() is not None
+    modes = torch._C._TorchDispatchModeKey
+    return (
+        forward_ad._current_level >= 0
+        or torch._C._functorch.peek_interpreter_stack() is not None
+        or torch._C._get_dispatch_mode(modes.PROXY) is not None
+        or torch._C._get_dispatch_mode(modes.FAKE) is not None
+    )

@@ -11,7 +11,9 @@ import pytest
 import torch
 from hands_on import rooted
 from torch import nn
+from torch._subclasses import FakeTensorMode
 from torch.autograd import forward_ad
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from gputune.knobs._called import PLACE
 from gputune.live.call import Call, Suspect, call_of
@@ -137,6 +139,19 @@ class TestMixedPrecision:
         model = Net()
         mixed(model).compiled = lambda x: None
         transform(model)(X)
+        assert model.dtypes == [FULL]
+
+    def test_a_trace_of_its_operators_is_of_the_model_as_it_was(self) -> None:
+        model = Net()
+        expected = make_fx(model)(X).code
+        mixed(model).compiled = lambda x: None
+        assert make_fx(model)(X).code == expected
+
+    def test_fake_tensors_are_computed_by_the_model_as_it_was(self) -> None:
+        model = Net()
+        mixed(model).compiled = lambda x: None
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            model(X)
         assert model.dtypes == [FULL]
 
     def test_within_forward_mode_differentiation_the_model_is_as_it_was(self) -> None:
