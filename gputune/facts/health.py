@@ -85,7 +85,7 @@ class Health:
     display_active: bool | None = None
     """A display server (Xorg) has initialised its display outputs, whether or not a monitor is attached."""
     recovery_action: str | None = None
-    """What NVML says has to be done for this GPU to work again, one of RECOVERY_ACTIONS; older drivers do not."""
+    """The action, one of RECOVERY_ACTIONS, that NVML asks for so that this GPU works again; None with older drivers."""
     nvlinks_up: tuple[bool, ...] | None = None
     """For each NVLink, in order, whether it is up."""
     nvswitch: bool | None = None

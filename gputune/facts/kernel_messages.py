@@ -22,7 +22,7 @@ class KernelError:
     """An NVSwitch error's number (SXid) in NVIDIA's catalogue."""
     count: int = 0
     gpus: tuple[str, ...] = ()
-    """Of a PCIe error, the PCI addresses of the GPUs at that address or behind that bridge."""
+    """The PCI addresses of the GPUs that a PCIe error concerns: the device itself, or those behind a bridge."""
     mended: bool = False
     """NVIDIA's driver has been loaded anew since, and it was an error of that driver."""
 
@@ -38,7 +38,7 @@ class _Message:
 
 
 LOADED = "NVRM: loading NVIDIA UNIX"
-"""What NVIDIA's kernel module logs when it is loaded."""
+"""The text of the kernel's message that NVIDIA's kernel module has been loaded."""
 _LONGEST = 2000  # the kernel's own limit is 1024 characters and a prefix
 _ADDRESS = r"([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
 _NAMED = re.compile(rf"NVRM: (?:The NVIDIA )?GPU (?:at )?(?:PCI:)?{_ADDRESS}", re.IGNORECASE)
@@ -69,7 +69,9 @@ _EDAC = re.compile(r"EDAC (MC\d{1,4}): (?:(\d{1,9}) )?(CE|UE) ")
 
 
 def _messages(lines: Iterable[str]) -> Iterator[_Message | None]:
-    """What the lines say, in order; None where NVIDIA's module is loaded."""
+    """The errors that the lines of a kernel log tell of, in order, and None for each line that tells that NVIDIA's
+    kernel module was loaded.
+    """
     named: str | None = None
     for long_line in lines:
         line = long_line[:_LONGEST]

@@ -190,7 +190,8 @@ class NvmlAnswers:
 
 _FAMILIES = re.compile(r"Jetson|Orin|Xavier|Thor\b|Tegra")
 _SIGNS = ("/etc/nv_tegra_release", "/dev/nvhost-gpu", "/dev/nvmap")
-"""What only NVIDIA's Linux for these boards has: its release, and the device files of the integrated GPU's driver."""
+"""Files by which a Jetson board is known: the release file of NVIDIA's Linux for Jetson, and the device files of the
+driver of its integrated GPU."""
 NAMELESS = "this Jetson board"
 
 

@@ -22,8 +22,8 @@ class Xid:
     hours_ago: float | None = None
     """Hours since the latest such error; None if the log has no times."""
     recovery: str | None = None
-    """What the driver said last, since or with the latest of them, has to be done with this GPU (Xid 154): one of
-    `RECOVERY_ACTIONS`, or the driver's words; None if it said nothing."""
+    """The action that the driver asked for (Xid 154) at the time of the latest of these errors or later: one of
+    `RECOVERY_ACTIONS`, or else the driver's own words; None if it asked for none."""
     nonfatal: bool = False
     """The driver calls all of them Nonfatal, as it does with some NVLink errors."""
     mended: bool = False

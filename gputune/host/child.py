@@ -197,7 +197,9 @@ def _parts(
 
 
 def _until(child: JsonChild[Any], deadline: float, is_hopeless: Callable[[], bool]) -> Iterator[Any]:
-    """What the child writes. Raises as `receive` does, and OverflowError after MOST_BYTES."""
+    """The values that a child process sends, until the deadline. Raises the exceptions of `receive`, and OverflowError
+    once it has sent more than MOST_BYTES.
+    """
     hopeless_at = float("inf")
     while child.heard_bytes <= MOST_BYTES:
         now = time.monotonic()

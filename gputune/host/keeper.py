@@ -199,7 +199,7 @@ def _has_children() -> bool:
 
 
 def _descendants() -> list[int]:
-    """Those of this process that have not been waited for; none where /proc cannot be read."""
+    """The ids of all processes below this one that have not been waited for; none where /proc cannot be read."""
     children: dict[int, list[int]] = {}
     with suppress(OSError):
         for name in os.listdir("/proc"):

@@ -112,7 +112,7 @@ class Kept:
 
 
 def keeper_words(lifeline: int, handed: Sequence[int] = (), folder: str = "") -> list[str]:
-    """What comes before the words of a command that is to run below a keeper."""
+    """The words to put before a command so that it runs below a keeper process."""
     return [*isolated_python(), keeper.__file__, str(lifeline), ",".join(map(str, handed)), folder, "--"]
 
 

@@ -84,8 +84,8 @@ class Disk:
 def plan(
     seen: Sequence[Mount], disk: Disk, unchanged: Iterable[str], *, is_root: bool, used: Iterable[str] = ()
 ) -> list[Step]:
-    """What to do so that no folder can be written to, the outer folders first. What lies directly in the root folder is
-    read-only, at the end: what is mounted again takes after the mount that it lies on.
+    """The steps after which no folder can be written to, outer folders first. The last step makes the root folder
+    itself read-only: it must be the last, since a folder that is mounted again takes the flags of the mount below it.
 
     Without root (in a namespace of users) no overlay can lie above a folder in which something is mounted: its folders
     are covered one by one, and what lies directly in it is read-only. Nor can a folder of another owner or group be
@@ -118,7 +118,9 @@ def _is_users(mount: Mount, kept: Sequence[str]) -> bool:
 
 
 def _left(mount: Mount, steps: Sequence[Step], kept: Sequence[str], disk: Disk, is_root: bool) -> list[Step]:
-    """What to do with a mount that gets no overlay."""
+    """The steps for a mount that gets no overlay: a copy of a single file of the user's, a bind mount of one that an
+    overlay would hide, or none.
+    """
     if _is_users(mount, kept) and disk.is_file(mount.point) and disk.is_writable(mount.point):
         return [Step("copy", mount.point)]
     is_hidden = is_root and any(step.kind == "overlay" and is_below(mount.point, step.point) for step in steps)

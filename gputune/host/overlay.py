@@ -23,7 +23,8 @@ FAILED = 125
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
 _KEPT_FLAGS = os.ST_NOSUID | os.ST_NODEV | os.ST_NOEXEC | os.ST_NOATIME | os.ST_NODIRATIME | os.ST_RELATIME
-"""What a mount must keep when it becomes read-only: statvfs and mount have the same numbers for these, but the last."""
+"""The flags that a mount must keep when it is made read-only. statvfs and mount(2) use the same numbers for all of them
+but ST_RELATIME."""
 _MS_RELATIME = 1 << 21
 COPIED_BYTES = 1 << 26
 """The most of a file that is copied at each start, in some 0.1 s."""

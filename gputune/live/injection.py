@@ -55,7 +55,7 @@ class Injection(observer.Follower):
         self._tuned: TunedProgram | None = None
         self._done: weakref.WeakSet[Any] = weakref.WeakSet()
         self._untrained: weakref.WeakSet[Any] = weakref.WeakSet()
-        """Models that no optimizer had trained when settings were put in, which left some of them out for it."""
+        """Models that mixed precision was not put into as long as no optimizer had trained them."""
         self._converted: weakref.WeakSet[Any] = weakref.WeakSet()
         self._has_compared = False
         """Whether the models have been compared with those of other programs that were tuned."""
@@ -169,10 +169,11 @@ class Injection(observer.Follower):
         for root in found_roots(finder, self._optimizers):
             root.converted, root.failed = root.model in self._converted, self._failed
             if root.model in self._done:
-                late = ["amp_dtype", "compile"] if root.model in self._untrained and root.is_trained else []
-                if root.is_trained:
-                    self._untrained.discard(root.model)
-                self._turn_on_in(root, ["fused_optimizer", *late])  # it has an optimizer more than before
+                names = ["fused_optimizer"]  # it has an optimizer more than before
+                if root.is_trained and root.model in self._untrained:
+                    self._untrained.remove(root.model)
+                    names += ["amp_dtype", "compile"]  # compiled anew, in the other precision
+                self._turn_on_in(root, names)
             else:
                 roots.append(root)
         if roots and len(roots) <= MOST_MODELS:
@@ -193,7 +194,6 @@ class Injection(observer.Follower):
                 return
         self._tuned = tuned = tuned and self._for_this_torch(tuned)
         self._done.update(root.model for root in roots)
-        self._untrained.update(root.model for root in roots if not root.is_trained)
         settings, in_models = tuned.settings if tuned else {}, knobs.in_models()
         flags = {name: value for name, value in settings.items() if name not in in_models}
         rows = self._switch(Installer(set_flag=self._set_flag), flags, trains)
@@ -204,6 +204,8 @@ class Injection(observer.Follower):
         for root in roots:
             for row in self._turn_on_in(root, in_models):
                 own.add(row, root.model, root.name)
+                if row.setting == "amp_dtype" and not root.is_trained:
+                    self._untrained.add(root.model)
         self._outcome.settle()
         if tuned and tuned.loading and WORKERS not in self.rows:
             self._outcome.replace(left(WORKERS, Reason.NO_LOADER()))

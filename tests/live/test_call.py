@@ -331,10 +331,9 @@ class TestSuspects:
                 return super().forward(x).view(len(x), -1)
 
         model = Views(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4))
-        root = rooted(model)
+        root = rooted(model, torch.optim.SGD(model.parameters()))
         failures: list[str] = []
         root.failed = lambda name, why: failures.append(name)
-        root.optimizers = [optimizer := torch.optim.SGD(model.parameters())]
         installer = Installer([root], guarded=True)
         assert installer.obstacles({"channels_last": True, "amp_dtype": "bfloat16"}) == {}
         installer.switch({"channels_last": True, "amp_dtype": "bfloat16"})
@@ -344,7 +343,6 @@ class TestSuspects:
         model(torch.ones(2, 3, 8, 8)).sum().backward()
         assert failures == ["channels_last"]
         assert model[0].weight.is_contiguous()
-        del optimizer
 
     @pytest.mark.parametrize("calls", [0, 3])
     @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ class TestWhen:
     def test_what_no_optimizer_trains_may_be_a_loss_and_is_in_mixed_precision_only_once_one_does(
         self, start: Start
     ) -> None:
-        session, model, frozen = start({"amp_dtype": "bfloat16", "compile": True}), mlp(), mlp()
+        session, model, frozen = start({"amp_dtype": "bfloat16"}), mlp(), mlp()
         optimizer = sgd(model)
         for _ in range(2):
             step(optimizer, model, frozen)
@@ -155,6 +155,18 @@ class TestWhen:
             step(later, frozen)
         assert is_mixed(frozen)
         assert session.became("amp_dtype") == ("applied", "put into Sequential")
+
+    @pytest.mark.slow
+    def test_a_model_that_only_compiling_is_for_is_not_compiled_anew_for_a_later_optimizer(self, start: Start) -> None:
+        start({"compile": True})
+        model, frozen = mlp(), mlp()
+        optimizer, later = sgd(model), sgd(frozen)
+        for _ in range(2):
+            step(optimizer, model, frozen)
+        compiled = call_of(frozen).compiled
+        for _ in range(2):
+            step(later, frozen)
+        assert call_of(frozen).compiled is compiled is not None
 
     def test_an_optimizer_that_is_gone_is_not_waited_for(self, start: Start) -> None:
         start()
