@@ -38,9 +38,10 @@ def may_be_a_settings(error: Exception, settings: Iterable[str]) -> bool:
 
 def may_be_another_uncompiled(error: Exception) -> bool:
     """Whether a compiled call that raised it may raise another one uncompiled, or none: torch's code raised it, and the
-    device is not lost.
+    device is not lost. How torch.utils.checkpoint ends a forward that it computes again is no failure.
     """
     is_torchs = type(error).__module__.partition(".")[0] in {"builtins", "torch"} and not is_the_programs(error)
+    is_torchs &= type(error).__name__ != "_StopRecomputationError"
     return is_torchs and not is_out_of_memory(error) and not re.search(r"\b(CUDA|HIP) error\b", str(error))
 
 

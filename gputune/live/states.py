@@ -169,10 +169,12 @@ class States:
         before.put_back()
         return None
 
-    def _everything(self, inputs: Sequence[Any]) -> Before:
+    def _everything(self, inputs: Sequence[Any]) -> Before | None:
         import torch
         from torch.nn.parameter import is_lazy
 
+        if torch.cuda.is_current_stream_capturing():  # what is asked of the GPU meanwhile ends that
+            return None
         model = self._model()
         containers = list(_containers(model))
         values = [value for _, one in containers for value in elements(one)]
@@ -180,8 +182,7 @@ class States:
         usual = {id(one): one for one in found if not is_lazy(one) and not one.is_inference()}.values()
         weights = [one for one in usual if isinstance(one, torch.nn.Parameter)]
         self._buffers = [one for one in usual if not isinstance(one, torch.nn.Parameter)]
-        if any(map(is_iterator, values)):
-            self._never = "it holds an iterator"
+        self._never = "it holds an iterator" if any(map(is_iterator, values)) else self._never
         found = [*self._sources, *common_sources(usual, self._device), *filter(draws, values)]
         sources = list({id(one): one for one in found}.values())
         kept = [(place, one, _kept(one)) for place, one in containers]

@@ -30,6 +30,34 @@ print(json.dumps({
 }))
 """
 
+CAPTURED = """
+import json, torch
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.ReLU(), torch.nn.Linear(64, 4)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+inputs, targets = torch.randn(64, 16, device="cuda"), torch.randn(64, 4, device="cuda")
+def step():
+    optimizer.zero_grad(set_to_none=True)
+    loss = torch.nn.functional.mse_loss(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    return loss
+side = torch.cuda.Stream()
+with torch.cuda.stream(side):
+    for _ in range(3):
+        step()
+torch.cuda.synchronize()
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    loss = step()
+losses = []
+for _ in range(10):
+    graph.replay()
+    losses.append(loss.item())
+print(json.dumps(losses))
+"""
+"""As torch's documentation captures a training: three steps before it."""
+
 
 def run(*arguments, **environ):
     import os
@@ -98,6 +126,14 @@ def test_another_gpus_profile_is_skipped_and_said_and_can_be_forced(here, tmp_pa
     assert "A100" in stderr
     answer, _ = applied(tmp_path / "other.yaml", "--ignore-fingerprint")
     assert answer["allow_tf32"] is True
+
+
+def test_a_training_that_becomes_a_cuda_graph_learns_the_same(here):
+    plain, _ = run("-c", CAPTURED)
+    words = ["-m", "gputune", "apply", "--numerics", "mixed", here, "--", sys.executable, "-c", CAPTURED]
+    answer, said = run(*words, GPUTUNE_REPORT="1")
+    assert "applied (profile), put into Sequential" in said
+    assert answer == pytest.approx(plain, rel=0.02)
 
 
 def test_in_process_with_everything_a_script_can_use(here):

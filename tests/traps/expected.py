@@ -71,6 +71,7 @@ TRAPS: dict[str, Trap] = {
     "clipping": Trap(),
     "closure": Trap(),
     "compiled_backward_fails": Trap(rows=rows(FUNCTION, FUNCTION, compile=FAILED), compiles=True, since=(2, 8)),
+    "compiled_checkpointing": Trap(rows=rows(compile=PUT), compiles=True, script="checkpointing", argv=("sequence",)),
     "compiled_gradient_penalty": Trap(rows=rows(compile=PUT), compiles=True, script="gradient_penalty", argv=("3",)),
     "compiled_graph_breaks": Trap(rows=rows(compile=PUT), compiles=True),
     "compiled_mlp": Trap(rows=rows(compile=PUT), compiles=True),

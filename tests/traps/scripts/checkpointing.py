@@ -1,7 +1,7 @@
 """Gradient checkpointing, which computes a part of the model again during backward; dropout draws the same again.
 
-Reentrant, that part runs without gradients first. Selective, what the policy names is kept, and the rest is computed
-again.
+Reentrant, that part runs without gradients first. In sequence, no module but those within is called. Selective, what
+the policy names is kept, and the rest is computed again.
 """
 
 import sys
@@ -9,7 +9,7 @@ from functools import partial
 
 import torch
 from torch import nn
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
 selective = "selective" in sys.argv
 options = {"use_reentrant": "reentrant" in sys.argv}
@@ -39,10 +39,12 @@ class Net(nn.Module):
 
 torch.manual_seed(0)
 model = Net()
+in_sequence = nn.Sequential(model.first, *model.blocks, model.last)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
 inputs = torch.randn(32, 8)
 for step in range(6):
-    loss = (model(inputs) - inputs[:, :1]).square().mean()
+    output = checkpoint_sequential(in_sequence, 3, inputs, **options) if "sequence" in sys.argv else model(inputs)
+    loss = (output - inputs[:, :1]).square().mean()
     optimizer.zero_grad()
     loss.backward()
     gradients = [parameter.grad.abs().sum().item() > 0 for parameter in model.parameters()]
