@@ -57,6 +57,8 @@ class Seen:
     """Whether its forward wrote to its weights."""
     uncopied: str | None = None
     """The class of an output that cannot be copied."""
+    backward: bool = False
+    """Whether a backward pass ran in a call of it."""
 
 
 class ModelFinder(observer.Follower):
@@ -69,6 +71,8 @@ class ModelFinder(observer.Follower):
         self.is_active, self._patience = False, PATIENCE
         self._before: tuple[States, Before | None] | None = None
         """What the call that runs may change, if it is a model's first."""
+        self._backward = False
+        """Whether a backward pass has begun since the last call did."""
         self._hooks: list[Any] = []
         """Handles of the hooks on the models' outputs, which notice what a program does with gradients."""
 
@@ -95,9 +99,13 @@ class ModelFinder(observer.Follower):
         if device in (self.device, None):
             self.features.add(feature)
 
+    def backward_begun(self, losses: list[Any]) -> None:
+        self._backward = True
+
     def model_calling(self, model: Any) -> None:
         states = States(weakref.ref(model), self.device)
         self._before = None if self._of(model) else (states, states.before_call(()))
+        self._backward = False
 
     def model_called(self, model: Any, inputs: Any, output: Any) -> None:
         try:
@@ -130,7 +138,7 @@ class ModelFinder(observer.Follower):
             functions = {one for one in functions if _is_custom(one)}
             seen.functions = sorted({one.__qualname__ for one in functions})
             seen.without_custom_fwd = sorted({one.__qualname__ for one in functions if not _has_custom_fwd(one)})
-            seen.outsized = any(map(_is_outsized, nodes))
+            seen.outsized = not self._backward and any(map(_is_outsized, nodes))  # else what it saved may be gone
             seen.sparse = any(node.name().startswith("SparseAddmm") for node in nodes)
         halves = (torch.float16, torch.bfloat16)
         self._hook({id(one): one for one in found if one.grad_fn is not None}.values())
@@ -139,6 +147,7 @@ class ModelFinder(observer.Follower):
         seen.inference |= torch.is_inference_mode_enabled()
         if not any(map(asks_for_last, tensors(inputs))):
             seen.channels_last |= any(map(asks_for_last, found))
+        seen.backward |= self._backward
         seen.half |= any(one.dtype in halves for one in found)
         if torch.is_autocast_enabled(self.device):
             seen.autocast = torch.get_autocast_dtype(self.device)

@@ -173,7 +173,7 @@ class States:
         import torch
         from torch.nn.parameter import is_lazy
 
-        if torch.cuda.is_current_stream_capturing():  # what is asked of the GPU meanwhile ends that
+        if self._device == "cuda" and torch.cuda.is_current_stream_capturing():  # which a look at the GPU ends
             return None
         model = self._model()
         containers = list(_containers(model))

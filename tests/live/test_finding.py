@@ -274,6 +274,22 @@ class TestShown:
         model(X)
         assert only(finder).changes_weights
 
+    def test_a_forward_that_trains_the_model_itself(self, finder: ModelFinder) -> None:
+        def trained(x: Any) -> Any:
+            loss = nn.functional.conv2d(x[:, None, None], torch.ones(1, 1, 1, 1), stride=2).sum()
+            loss.backward()
+            return loss
+
+        model = Calls(trained)
+        model(X)
+        assert only(finder).backward
+
+    def test_a_backward_pass_after_a_call_is_none_in_it(self, finder: ModelFinder) -> None:
+        model = Calls()
+        for _ in range(2):
+            model(X).sum().backward()
+        assert not only(finder).backward
+
     def test_a_forward_that_does_neither(self, finder: ModelFinder) -> None:
         model = Calls(nn.Sequential(nn.BatchNorm1d(4), nn.Dropout(0.5)))
         model.steps, model.heat, model.sizes = 0, 0.5, []

@@ -196,6 +196,10 @@ TRAPS: dict[str, Trap] = {
     "tensor_subclass": Trap(since=(2, 5)),
     "thread_of_its_own": Trap(),
     "tied_weights": Trap(),
+    "trains_in_forward": Trap(
+        rows=rows("skipped: its forward runs a backward pass", compile="skipped: its forward runs a backward pass"),
+        compiles=True,
+    ),
     "two_threads": Trap(),
     "user_hooks": Trap(rows=rows(HOOKED)),
     "validation": Trap(),
