@@ -31,3 +31,14 @@ def is_transformed() -> bool:
         or torch._C._get_dispatch_mode(modes.PROXY) is not None
         or torch._C._get_dispatch_mode(modes.FAKE) is not None
     )
+
+
+def saves_through_hooks() -> bool:
+    """Whether hooks on what is saved for the backward pass are in force, as within checkpointing, and where activations
+    are moved to the CPU. Compiled code may save what they cannot bear, and a rehearsal of a backward pass would call
+    them once more. torch 2.4 does not say it.
+    """
+    import torch
+
+    top = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
+    return top is not None and top(True) is not None

@@ -67,7 +67,7 @@ def entering(inputs: Any, named: Any, known: Known) -> tuple[Any, Any]:
         if isinstance(one, torch.Tensor) and one.dim() > 2 and one.layout == torch.strided and not one.is_nested:
             view = one.view_as(one)
             if view.requires_grad:  # for a transform of torch.func that does not ask for its gradient it does not
-                view.register_hook(torch.Tensor.contiguous)
+                view.register_hook(lambda gradient: gradient if gradient is None else gradient.contiguous())
                 views[id(one)], known[id(view)] = view, (view, one)
     changed_inputs = tuple(views.get(id(one), one) for one in inputs)
     return changed_inputs, {name: views.get(id(one), one) for name, one in named.items()}

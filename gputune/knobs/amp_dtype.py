@@ -59,9 +59,7 @@ def _reasons(root: Root) -> dict[str, object]:
         f"its output holds an object of the class {seen.opaque}, whose tensors would be in half precision": hidden,
         "it uses torch.sparse.mm, whose backward pass fails in mixed precision": seen.sparse,
         # Seen with torch 2.4 to 2.14 on CPUs that compute in bfloat16: they are memory that nothing was written to.
-        "on a CPU torch's bfloat16 gradients of kernels that are larger than their inputs are wrong": (
-            root.device == "cpu" and seen.outsized
-        ),
+        "on a CPU torch's bfloat16 gradients of kernels that are larger than their inputs are wrong": seen.outsized,
         "this device computes in float16 only, which needs a loss scaler in the script": not has_bfloat16,
         # A frozen network, or a loss, whose digits count: the mean of squares less the square of the mean, of pixels.
         "no optimizer of torch's has trained it so far, so it may be a loss": not root.is_trained,

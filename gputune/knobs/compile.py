@@ -43,15 +43,18 @@ def obstacle(root: Root, value: Value) -> Obstacle | None:
 
     if any(_is_compiled(module) for module in root.model.modules()):
         return Obstacle("the program compiles it itself", users=True)
-    if isinstance(root.inner, torch.fx.GraphModule) or "forward" in vars(root.inner):
-        return Obstacle(f"the forward of {root.name} was replaced")
-    if "selective checkpointing" in root.features:
-        return Obstacle("it uses selective checkpointing")
-    if root.seen.changes_numbers:
-        return Obstacle(f"its forward {CHANGES}, of which torch.compile makes wrong numbers")
-    if "double backward" in root.features:
-        return Obstacle("the program differentiates gradients (create_graph), which torch.compile does not support")
-    return None
+    reasons = {
+        f"the forward of {root.name} was replaced": isinstance(root.inner, torch.fx.GraphModule)
+        or "forward" in vars(root.inner),
+        "it uses selective checkpointing": "selective checkpointing" in root.features,
+        "it is called under hooks on what is saved for backward, as of checkpointing": root.seen.hooked,
+        f"its forward {CHANGES}, of which torch.compile makes wrong numbers": root.seen.changes_numbers,
+        "the program differentiates gradients (create_graph), which torch.compile does not support": (
+            "double backward" in root.features
+        ),
+    }
+    why = next((why for why, is_so in reasons.items() if is_so), None)
+    return Obstacle(why) if why else None
 
 
 def turn_on(root: Root, value: Value) -> Value:

@@ -12,7 +12,7 @@ from functools import cache, partial
 from types import NoneType
 from typing import Any
 
-from ..knobs._called import PLACE, called, is_transformed
+from ..knobs._called import PLACE, called, is_transformed, saves_through_hooks
 from ..knobs._line_search import running as line_searches
 from ..knobs._outputs import Known, Uncopied, entering, restored, tensors
 from .faults import may_be_a_settings, may_be_another_uncompiled
@@ -140,6 +140,7 @@ class Call:
             and not self._uncompiled
             and casts == (self.dtype is not None)
             and not any(one.requires_grad and one.is_leaf for one in tensors((inputs, named)))
+            and not saves_through_hooks()
         ):
             call = self.compiled
         if not casts:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from ..knobs._called import saves_through_hooks
 from ..knobs._outputs import asks_for_last, changed, opaque, tensors
 from ..knobs._signals import is_for_the_program
 from . import observer
@@ -36,7 +37,7 @@ class Seen:
     sparse: bool = False
     """Whether its outputs come from torch.sparse.mm."""
     outsized: bool = False
-    """Whether a convolution behind them has a kernel or a stride that is larger than its input."""
+    """Whether, on a CPU, a convolution behind them may have a kernel or a stride that is larger than its input."""
     half: bool = False
     """Whether an output was in half precision."""
     channels_last: bool = False
@@ -58,7 +59,9 @@ class Seen:
     uncopied: str | None = None
     """The class of an output that cannot be copied."""
     backward: bool = False
-    """Whether a backward pass ran in a call of it."""
+    """Whether its forward ran a backward pass, and so changed gradients of its weights."""
+    hooked: bool = False
+    """Whether hooks on what is saved for backward were in force around the call."""
 
 
 class ModelFinder(observer.Follower):
@@ -71,8 +74,6 @@ class ModelFinder(observer.Follower):
         self.is_active, self._patience = False, PATIENCE
         self._before: tuple[States, Before | None] | None = None
         """What the call that runs may change, if it is a model's first."""
-        self._backward = False
-        """Whether a backward pass has begun since the last call did."""
         self._hooks: list[Any] = []
         """Handles of the hooks on the models' outputs, which notice what a program does with gradients."""
 
@@ -99,13 +100,9 @@ class ModelFinder(observer.Follower):
         if device in (self.device, None):
             self.features.add(feature)
 
-    def backward_begun(self, losses: list[Any]) -> None:
-        self._backward = True
-
     def model_calling(self, model: Any) -> None:
         states = States(weakref.ref(model), self.device)
         self._before = None if self._of(model) else (states, states.before_call(()))
-        self._backward = False
 
     def model_called(self, model: Any, inputs: Any, output: Any) -> None:
         try:
@@ -138,7 +135,7 @@ class ModelFinder(observer.Follower):
             functions = {one for one in functions if _is_custom(one)}
             seen.functions = sorted({one.__qualname__ for one in functions})
             seen.without_custom_fwd = sorted({one.__qualname__ for one in functions if not _has_custom_fwd(one)})
-            seen.outsized = not self._backward and any(map(_is_outsized, nodes))  # else what it saved may be gone
+            seen.outsized = self.device == "cpu" and any(map(_is_outsized, nodes))
             seen.sparse = any(node.name().startswith("SparseAddmm") for node in nodes)
         halves = (torch.float16, torch.bfloat16)
         self._hook({id(one): one for one in found if one.grad_fn is not None}.values())
@@ -147,7 +144,7 @@ class ModelFinder(observer.Follower):
         seen.inference |= torch.is_inference_mode_enabled()
         if not any(map(asks_for_last, tensors(inputs))):
             seen.channels_last |= any(map(asks_for_last, found))
-        seen.backward |= self._backward
+        seen.hooked |= saves_through_hooks()
         seen.half |= any(one.dtype in halves for one in found)
         if torch.is_autocast_enabled(self.device):
             seen.autocast = torch.get_autocast_dtype(self.device)
@@ -155,6 +152,7 @@ class ModelFinder(observer.Follower):
             (states, before), self._before = self._before, None
             states.after_call(before)
             seen.changes_numbers, seen.changes_weights = states.changes_numbers, states.changes_weights
+            seen.backward = states.changes_gradients
             seen.computed, seen.keeps = states.computed
 
     def _hook(self, outputs: Collection[Any]) -> None:
@@ -206,11 +204,24 @@ def _nodes(outputs: list[Any]) -> set[Any]:
 
 
 def _is_outsized(node: Any) -> bool:
+    """Whether a convolution has, or may have, a kernel or a stride that is larger than its input. It is told by shapes
+    alone, where torch knows these (2.8, at least): to read the input, as it was saved, would compute a checkpointed
+    part again.
+    """
     if node.name() != "ConvolutionBackward0" or node._saved_transposed:
         return False
-    sizes, kernels = node._saved_input.shape[2:], node._saved_weight.shape[2:]
-    shapes = zip(sizes, kernels, node._saved_stride, node._saved_dilation, strict=True)
-    return any(max(stride, dilation * (kernel - 1) + 1) > size for size, kernel, stride, dilation in shapes)
+    strides, pads = node._saved_stride, node._saved_padding
+    if not hasattr(node, "_input_metadata"):
+        sizes, kernels = node._saved_input.shape[2:], node._saved_weight.shape[2:]
+        shapes = zip(sizes, kernels, strides, node._saved_dilation, strict=True)
+        return any(max(stride, dilation * (kernel - 1) + 1) > size for size, kernel, stride, dilation in shapes)
+    made = node._input_metadata[0].shape[2:]
+    behind, number = node.next_functions[0]
+    # Of an input without gradients it is known that it is no smaller than this.
+    least = [(size - 1) * stride + 1 for size, stride in zip(made, strides, strict=True)]
+    sizes = least if behind is None else behind._input_metadata[number].shape[2:]
+    steps = zip(sizes, made, strides, pads, strict=True)
+    return any(stride > size or 2 * pad > stride * (after - 1) for size, after, stride, pad in steps)
 
 
 def _is_custom(function: Any) -> bool:

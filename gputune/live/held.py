@@ -14,6 +14,7 @@ from ..knobs._called import PLACE
 from ..knobs._outputs import Known, Uncopied, changed, restored, tensors
 from ..knobs._signals import is_for_the_program
 from ..resources.sample_state import in_slots
+from .containers import container, is_array
 
 DEEP = 4
 """The levels below a module's attributes and classes that are looked into."""
@@ -30,7 +31,8 @@ class Held:
     """What a model holds now."""
 
     def __init__(self, model: Any) -> None:
-        everything = list(_reached(value for *_, value in _attributes(model)))
+        self.values = [value for *_, value in _attributes(model)]
+        everything = list(_reached(self.values))
         self._floats = {id(value): value for value in everything if type(value) is float}
         self._deques = [(value, list(value)) for value in everything if isinstance(value, deque)]
         self._others = {id(value): value for value in everything if not isinstance(value, int | float | str | bytes)}
@@ -74,6 +76,12 @@ def restore(attributes: Collection[Attribute], half: Any, known: Known) -> None:
                 holder[name] = restored(holder[name], half, known=known)
 
 
+def containers_in(values: Iterable[Any]) -> list[Any]:
+    """The containers, the attributes of objects and the arrays that these values are or hold, some levels deep."""
+    inner = [one for one in _reached(values) if not isinstance(one, _skipped())]
+    return [found for one in inner if (found := one if is_array(one) else container(one)) is not None]
+
+
 def differs(one: Any, kept: Any) -> bool:
     """Whether a tensor has other elements than a copy of it. It has not where torch cannot compare them."""
     import torch
@@ -111,9 +119,7 @@ def _attributes(model: Any) -> Iterator[tuple[Any, str, str, Any]]:
 
 def _reached(found: Iterable[Any]) -> Iterator[Any]:
     """These values, and what they hold, some levels deep."""
-    import torch
-
-    skipped = (torch.nn.Module, torch.Tensor, type, ModuleType, FunctionType, property, str, bytes, int, float, complex)
+    skipped = _skipped()
     known: set[int] = set()
     found = list(found)
     for _ in range(DEEP):
@@ -125,6 +131,13 @@ def _reached(found: Iterable[Any]) -> Iterator[Any]:
                 level.append(one)
         found = [value for one in level for value in _inside(one)]
     yield from found
+
+
+def _skipped() -> tuple[type, ...]:
+    """The types of what is not looked into."""
+    import torch
+
+    return (torch.nn.Module, torch.Tensor, type, ModuleType, FunctionType, property, str, bytes, int, float, complex)
 
 
 def _inside(one: Any) -> Iterable[Any]:

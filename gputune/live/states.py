@@ -8,7 +8,6 @@ it draws random numbers, if it did not in the first calls.
 import io
 import random
 import weakref
-from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any
@@ -17,20 +16,17 @@ from ..knobs._called import PLACE
 from ..knobs._outputs import tensors
 from ..knobs._random import common_sources, draws, is_state, set_state, state_of
 from ..knobs._signals import is_for_the_program
-from .held import Attribute, Held, differs
+from .containers import CONTAINERS, container, copy_of, digest, elements, fill, is_as
+from .held import Attribute, Held, containers_in, differs
 
 WHOLE = 2
 """Before so many calls everything is copied, which shows what moves at all. Buffers are too many to be copied for each
 later call: how often they were written to, which torch counts, then tells whether they moved."""
 WRITES = "its calls change its weights"
 UNSEEN = "its calls write to tensors through .data, which torch does not count"
+DEEP = "its calls change what lies deep in its attributes or inputs"
 MOST_BYTES = 2**28
 """Parameters are copied where all of a model take no more: more would raise the peak of memory by too much."""
-LARGE = 1000
-"""Of a container with more elements only the length is kept: a copy would take more than 5 us."""
-CONTAINERS = frozenset((dict, OrderedDict, defaultdict, Counter, list, deque, set))
-"""The types of attributes and inputs, exactly, whose elements are kept."""
-
 Place = tuple["weakref.ref[Any]", str | None]
 """Where a container stands: the attribute of a module, or the attributes of a module themselves."""
 
@@ -40,7 +36,7 @@ class Before:
 
     __slots__ = (
         "_clones", "_version", "_version_of_weights", "_watched",
-        "containers", "held", "inputs", "sources", "weights",
+        "containers", "deep", "gradients", "held", "inputs", "sources", "weights",
     )  # fmt: skip
 
     def __init__(self, inputs: Sequence[Any], containers: list[Any], sources: list[Any], watched: list[Any]) -> None:
@@ -52,6 +48,10 @@ class Before:
         self.weights: list[Any] | None = None
         self._version_of_weights = 0
         self.held: Held | None = None
+        self.gradients: list[tuple[Any, int]] = []
+        """Those of the weights, and how often they were written to, if everything is kept."""
+        self.deep: list[tuple[Any, Any]] = []
+        """Containers and arrays that others hold, and what is kept of them."""
 
     def keep_everything(self, copied: list[Any], weights: list[Any]) -> None:
         """Copy the tensors, too, and those that are `copied`, but not the weights."""
@@ -61,7 +61,7 @@ class Before:
 
     def has_moved(self) -> bool:
         """Whether something has changed that was not copied."""
-        large = any(isinstance(kept, int) and not _is_as(one, kept) for _, one, kept in self.containers)
+        large = any(isinstance(kept, int) and not is_as(one, kept) for _, one, kept in self.containers)
         return large or self.weighs_otherwise() or (self.weights is None and _versions(self._watched) != self._version)
 
     def weighs_otherwise(self) -> bool:
@@ -75,9 +75,9 @@ class Before:
     def put_back(self) -> None:
         import torch
 
-        for _, one, kept in self.containers:
-            if not _is_as(one, kept):
-                _fill(one, kept)
+        for one, kept in [*self.deep, *(pair for _, *pair in self.containers)]:
+            if not is_as(one, kept):
+                fill(one, kept)
         with torch.no_grad():
             for tensor, counted, clone in self.written():
                 if (tensor.shape, tensor.dtype) == (clone.shape, clone.dtype):
@@ -110,6 +110,8 @@ class States:
         """What the last such call has left in the model (`Held`)."""
         self.changes_weights = False
         """Whether such a call wrote to the model's weights."""
+        self.changes_gradients = False
+        """Whether such a call changed their gradients."""
         self._never: str | None = None
         """Why no call can be made again."""
         self._later: str | None = None
@@ -125,7 +127,7 @@ class States:
             if self._left:
                 self._left -= 1
                 return self._everything(inputs)
-            containers = [(place, one, _kept(one)) for place, one in found_at(self._moving)]
+            containers = [(place, one, copy_of(one)) for place, one in found_at(self._moving)]
             return Before(inputs, containers + _given(inputs), self._sources, _tensors(inputs) + self._buffers)
         except Exception as error:
             if is_for_the_program(error):
@@ -139,9 +141,9 @@ class States:
         if before is None or before.held is None:
             return
         own = [(place, one, kept) for place, one, kept in before.containers if place]
-        moved = [place for place, one, kept in own if not _is_as(one, kept)]
+        moved = [place for place, one, kept in own if not is_as(one, kept)]
         self._moving = list(dict.fromkeys([*self._moving, *moved]))
-        self._usual = {place: _digest(one) for place, one, _ in own if place not in self._moving}
+        self._usual = {place: digest(one) for place, one, _ in own if place not in self._moving}
         known = {id(one) for one in self._sources}
         self._sources += [one for one, kept in before.sources if id(one) not in known and not is_state(one, kept)]
         self.changes_numbers |= any(one is random or isinstance(one, random.Random) for one in self._sources)
@@ -149,9 +151,11 @@ class States:
         self.computed = before.held.computed(self._model())
         written = before.written()
         self.changes_weights |= before.weighs_otherwise() or any(isinstance(one, Parameter) for one, *_ in written)
+        self.changes_gradients |= _gradients_moved(self._model(), before.gradients)
         told = _told_by_a_count(self._model())
         unseen = UNSEEN if any(not counted and id(one) not in told for one, counted, _ in written) else None
-        self._later = WRITES if self.changes_weights else self._later or unseen
+        deep = DEEP if any(not is_as(one, kept) for one, kept in before.deep) else None
+        self._later = WRITES if self.changes_weights else self._later or unseen or deep
 
     def put_back(self, before: Before | None) -> str | None:
         """Put everything back as it was. If that cannot be done, nothing is put back: the reason."""
@@ -163,8 +167,10 @@ class States:
             return "an iterator is among its inputs"
         if before.has_moved():
             return "its buffers or inputs have changed"
+        if _gradients_moved(self._model(), before.gradients):
+            return "its gradients have changed"
         places = () if before.weights is not None else self._usual.keys() - set(self._moving)
-        if any(_digest(one) != self._usual[place] for place, one in found_at(places)):
+        if any(digest(one) != self._usual[place] for place, one in found_at(places)):
             return "its attributes have changed"
         before.put_back()
         return None
@@ -185,15 +191,29 @@ class States:
         self._never = "it holds an iterator" if any(map(is_iterator, values)) else self._never
         found = [*self._sources, *common_sources(usual, self._device), *filter(draws, values)]
         sources = list({id(one): one for one in found}.values())
-        kept = [(place, one, _kept(one)) for place, one in containers]
+        kept = [(place, one, copy_of(one)) for place, one in containers]
         before = Before(inputs, kept + _given(inputs), sources, _tensors(inputs) + self._buffers)
         copied = [one for one in weights if type(one) is torch.nn.Parameter]
         if sum(one.nbytes for one in copied) > MOST_BYTES:
             copied = []
         known = set(map(id, copied))
         before.keep_everything(copied, [one for one in weights if id(one) not in known])
-        before.held = Held(model)
+        before.held, before.gradients = Held(model), _gradients(model)
+        own = {id(one) for _, one in containers}
+        before.deep = [
+            (one, copy_of(one)) for one in containers_in((*before.held.values, *inputs)) if id(one) not in own
+        ]
         return before
+
+
+def _gradients(model: Any) -> list[tuple[Any, int]]:
+    found = [one.grad for one in model.parameters()]
+    return [(one, -1 if one is None else one._version) for one in found]
+
+
+def _gradients_moved(model: Any, kept: list[tuple[Any, int]]) -> bool:
+    pairs = zip(_gradients(model), kept, strict=False)  # of none that are kept
+    return any(one is not before or version != then for (one, version), (before, then) in pairs)
 
 
 def _told_by_a_count(model: Any) -> set[int]:
@@ -208,7 +228,7 @@ def found_at(places: Iterable[Place]) -> Iterator[tuple[Place, Any]]:
     """The containers that stand at these places now."""
     for module, name in places:
         own = getattr(module(), "__dict__", None)  # that of a module which is gone is None
-        one = own if name is None or own is None else _container(own.get(name))
+        one = own if name is None or own is None else container(own.get(name))
         if one is not None:
             yield (module, name), one
 
@@ -228,22 +248,13 @@ def _containers(model: Any) -> Iterator[tuple[Place, Any]]:
         reference, own = weakref.ref(module), vars(module)
         yield (reference, None), own
         for name, value in own.items():
-            if name != PLACE and (found := _container(value)) is not None:
+            if name != PLACE and (found := container(value)) is not None:
                 yield (reference, name), found
 
 
-def _container(value: Any) -> Any:
-    """What of an attribute is kept: its elements, or the attributes of an object that is neither module nor tensor."""
-    import torch
-
-    if type(value) in CONTAINERS:
-        return value
-    attributes = None if isinstance(value, torch.nn.Module | torch.Tensor) else getattr(value, "__dict__", None)
-    return attributes if type(attributes) is dict else None
-
-
 def _given(inputs: Sequence[Any]) -> list[tuple[None, Any, Any]]:
-    return [(None, one, _kept(one)) for one in inputs if type(one) in CONTAINERS]
+    found = [one for given in inputs for one in (given, *elements(given))]
+    return [(None, one, copy_of(one)) for one in found if type(one) in CONTAINERS]
 
 
 def _tensors(inputs: Sequence[Any]) -> list[Any]:
@@ -252,49 +263,9 @@ def _tensors(inputs: Sequence[Any]) -> list[Any]:
     return [one for given in inputs for one in ((given,) if isinstance(given, torch.Tensor) else tensors(given))]
 
 
-def _kept(one: Any) -> Any:
-    return one.copy() if len(one) <= LARGE else len(one)
-
-
-def elements(one: Any) -> Iterable[Any]:
-    """What a container holds, unless it is large."""
-    if type(one) not in CONTAINERS or len(one) > LARGE:
-        return ()
-    return list(one.values()) if isinstance(one, dict) else list(one)
-
-
 def _versions(found: Iterable[Any]) -> int:
     """A sum that stays the same only as long as no tensor is written to."""
     try:
         return sum(map(attrgetter("_version"), found))
     except RuntimeError:  # of what inference mode made, such writes are not counted
         return sum(one._version for one in found if not one.is_inference())
-
-
-def _is_as(one: Any, kept: Any) -> bool:
-    """Whether a container has the elements that were kept, or the length."""
-    if isinstance(kept, int):
-        return len(one) == kept
-    if len(one) != len(kept):
-        return False
-    if isinstance(one, dict):
-        return all(one.get(key, kept) is value for key, value in kept.items())
-    return one == kept if isinstance(one, set) else all(new is old for new, old in zip(one, kept, strict=True))
-
-
-def _digest(one: Any) -> int:
-    if len(one) > LARGE:
-        return len(one)
-    if isinstance(one, dict):
-        return hash(tuple((key, id(value)) for key, value in one.items() if key != "training"))  # the program's switch
-    return hash(frozenset(map(id, one)) if isinstance(one, set) else tuple(map(id, one)))
-
-
-def _fill(one: Any, kept: Any) -> None:
-    if isinstance(one, dict):
-        for key in one.keys() - kept.keys():
-            del one[key]
-        one.update(dict(kept)) if type(one) is not Counter else dict.update(one, kept)
-    else:
-        one.clear()
-        one.update(kept) if isinstance(one, set) else one.extend(kept)

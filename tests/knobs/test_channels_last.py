@@ -125,6 +125,12 @@ class TestGradientsOfInputs:
         for transform in (func.jacrev, func.jacfwd, lambda one: func.vmap(func.grad(lambda x: one(x).sum()))):
             assert torch.allclose(transform(model)(x), transform(plain)(x), atol=1e-6)
 
+    def test_torchs_check_of_gradients_passes(self) -> None:
+        model = nn.Conv2d(1, 2, 2)
+        channels_last.turn_on(rooted(model), True)
+        x = torch.rand(1, 1, 3, 3, dtype=torch.float64, requires_grad=True)
+        assert torch.autograd.gradcheck(model.double(), x)
+
     def test_inputs_that_the_program_has_in_channels_last_stay_so(self) -> None:
         model, _ = self.turned_on()
         x = torch.rand(2, 3, 8, 8).to(memory_format=LAST).requires_grad_()

@@ -84,6 +84,20 @@ def test_kernels_larger_than_their_inputs_are_seen(
     assert only(finder).outsized is is_outsized
 
 
+def test_what_is_saved_for_the_backward_pass_is_not_read(finder: ModelFinder) -> None:
+    read: list[Any] = []
+
+    def unpack(one: Any) -> Any:
+        read.append(one)
+        return one
+
+    with torch.autograd.graph.saved_tensors_hooks(lambda one: one, unpack):
+        nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())(torch.ones(2, 3, 4, 4))
+    assert not only(finder).outsized
+    assert only(finder).hooked
+    assert read == []
+
+
 def test_a_model_in_the_place_of_one_that_is_gone_is_looked_at_as_a_whole(finder: ModelFinder) -> None:
     for _ in range(20):
         Calls()(X)

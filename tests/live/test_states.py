@@ -6,6 +6,7 @@ import random
 import weakref
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy
@@ -14,7 +15,8 @@ import torch
 from hands_on import LateError, alarm, ring
 from torch import nn
 
-from gputune.live.states import LARGE, WHOLE, States
+from gputune.live.containers import LARGE
+from gputune.live.states import WHOLE, States
 
 X = torch.ones(2)
 
@@ -148,6 +150,59 @@ def test_inputs_are_put_back() -> None:
     x.mul_(2)
     assert states.put_back(before) is None
     assert (list(batch), x.tolist()) == (["x", "labels"], [1.0, 1.0])
+
+
+class Deep(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.losses, self.counts = {"all": [1.0]}, {"of": {"all": 1}}
+        self.load, self.loads, self.meter = numpy.zeros(2), [numpy.zeros(2)], Meter()
+        self.meter.all = [1]
+
+
+def changes_deep(model: Any, batch: Any, targets: Any) -> None:
+    model.losses["all"].append(2.0)
+    model.counts["of"]["all"] += 1
+    model.load += 1
+    model.loads[0][1] = 2
+    model.meter.all.append(2)
+    batch.x = batch.x * 2
+    batch.parts["x"] = 2
+    targets[0]["boxes"] = X
+
+
+def test_in_the_first_calls_so_is_what_lies_deep_in_attributes_and_inputs() -> None:
+    model, batch, targets = Deep(), SimpleNamespace(x=X, parts={"x": 1}), [{"labels": X}]
+    states = states_of(model)
+    before = states.before_call((batch, targets))
+    changes_deep(model, batch, targets)
+    assert states.put_back(before) is None
+    assert (model.losses, model.counts, model.meter.all) == ({"all": [1.0]}, {"of": {"all": 1}}, [1])
+    assert (model.load.tolist(), model.loads[0].tolist()) == ([0, 0], [0, 0])
+    assert batch.x is X
+    assert (batch.parts, list(targets[0])) == ({"x": 1}, ["labels"])
+
+
+def test_a_call_that_changes_gradients_is_not_made_again() -> None:
+    model = Net()
+    states = states_of(model)
+    before = states.before_call((X,))
+    model.inner(X).sum().backward()
+    assert states.put_back(before) == "its gradients have changed"
+    before = states.before_call((X,))
+    model.inner(X).sum().backward()
+    assert states.put_back(before) == "its gradients have changed"
+
+
+def test_later_a_model_that_changed_what_lies_deep_is_not_called_again() -> None:
+    model, batch, targets = Deep(), SimpleNamespace(x=X, parts={}), [{}]
+    states = states_of(model)
+    for _ in range(WHOLE):
+        before = states.before_call((batch, targets))
+        changes_deep(model, batch, targets)
+        states.after_call(before)
+    before = states.before_call((batch, targets))
+    assert states.put_back(before) == "its calls change what lies deep in its attributes or inputs"
 
 
 def test_what_did_not_change_is_not_written_to() -> None:

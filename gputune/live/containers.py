@@ -1,0 +1,75 @@
+"""Containers of Python's, and arrays of NumPy's: what they hold, kept in a flat copy and put back into them."""
+
+import sys
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Iterable
+from types import ModuleType
+from typing import Any
+
+LARGE = 1000
+"""Of a container with more elements only the length is kept: a copy would take more than 5 us."""
+CONTAINERS = frozenset((dict, OrderedDict, defaultdict, Counter, list, deque, set))
+"""The types of attributes and inputs, exactly, whose elements are kept."""
+MOST_BYTES = 2**20
+"""A larger array is not kept."""
+
+
+def container(value: Any) -> Any:
+    """What of a value is kept: its elements, or the attributes of an object that is neither module nor tensor."""
+    import torch
+
+    if type(value) in CONTAINERS:
+        return value
+    other = isinstance(value, torch.nn.Module | torch.Tensor | ModuleType)
+    attributes = None if other else getattr(value, "__dict__", None)
+    return attributes if type(attributes) is dict else None
+
+
+def is_array(one: Any) -> bool:
+    """Whether it is an array that is kept."""
+    numpy: Any = sys.modules.get("numpy")
+    return numpy is not None and type(one) is numpy.ndarray and one.nbytes <= MOST_BYTES
+
+
+def elements(one: Any) -> Iterable[Any]:
+    """What a container holds, unless it is large."""
+    if type(one) not in CONTAINERS or len(one) > LARGE:
+        return ()
+    return list(one.values()) if isinstance(one, dict) else list(one)
+
+
+def copy_of(one: Any) -> Any:
+    return one.copy() if is_array(one) or len(one) <= LARGE else len(one)
+
+
+def is_as(one: Any, kept: Any) -> bool:
+    """Whether a container has the elements that were kept, or the length."""
+    if isinstance(kept, int):
+        return len(one) == kept
+    if is_array(kept):
+        return (one.shape, one.dtype, one.tobytes()) == (kept.shape, kept.dtype, kept.tobytes())
+    if len(one) != len(kept):
+        return False
+    if isinstance(one, dict):
+        return all(one.get(key, kept) is value for key, value in kept.items())
+    return one == kept if isinstance(one, set) else all(new is old for new, old in zip(one, kept, strict=True))
+
+
+def digest(one: Any) -> int:
+    if len(one) > LARGE:
+        return len(one)
+    if isinstance(one, dict):
+        return hash(tuple((key, id(value)) for key, value in one.items() if key != "training"))  # the program's switch
+    return hash(frozenset(map(id, one)) if isinstance(one, set) else tuple(map(id, one)))
+
+
+def fill(one: Any, kept: Any) -> None:
+    if isinstance(one, dict):
+        for key in one.keys() - kept.keys():
+            del one[key]
+        one.update(dict(kept)) if type(one) is not Counter else dict.update(one, kept)
+    elif is_array(kept):
+        one[...] = kept
+    else:
+        one.clear()
+        one.update(kept) if isinstance(one, set) else one.extend(kept)
