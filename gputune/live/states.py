@@ -35,8 +35,8 @@ class Before:
     """What one call may change, as it was before. It is made before each call, so its work is flat."""
 
     __slots__ = (
-        "_clones", "_version", "_version_of_weights", "_watched",
-        "containers", "deep", "gradients", "held", "inputs", "sources", "weights",
+        "_clones", "_gradients", "_version", "_version_of_weights", "_watched",
+        "containers", "deep", "held", "inputs", "sources", "weights",
     )  # fmt: skip
 
     def __init__(self, inputs: Sequence[Any], containers: list[Any], sources: list[Any], watched: list[Any]) -> None:
@@ -48,8 +48,8 @@ class Before:
         self.weights: list[Any] | None = None
         self._version_of_weights = 0
         self.held: Held | None = None
-        self.gradients: list[tuple[Any, int]] = []
-        """Those of the weights, and how often they were written to, if everything is kept."""
+        self._gradients: list[tuple[Any, Any, int]] = []
+        """Weights, their gradients, and how often these were written to, if everything is kept."""
         self.deep: list[tuple[Any, Any]] = []
         """Containers and arrays that others hold, and what is kept of them."""
 
@@ -58,14 +58,19 @@ class Before:
         tensors = [one for one in (*self._watched, *copied) if not one.is_inference()]
         self._clones = [(one, one._version, one.detach().clone()) for one in tensors]
         self.weights, self._version_of_weights = weights, _versions(weights)
+        self._gradients = [(one, one.grad, _writes(one.grad)) for one in (*copied, *weights) if one.is_leaf]
 
     def has_moved(self) -> bool:
         """Whether something has changed that was not copied."""
         large = any(isinstance(kept, int) and not is_as(one, kept) for _, one, kept in self.containers)
-        return large or self.weighs_otherwise() or (self.weights is None and _versions(self._watched) != self._version)
+        buffers = self.weights is None and _versions(self._watched) != self._version
+        return large or buffers or self.weighs_otherwise() or self.has_other_gradients()
 
     def weighs_otherwise(self) -> bool:
         return self.weights is not None and _versions(self.weights) != self._version_of_weights
+
+    def has_other_gradients(self) -> bool:
+        return any(one.grad is not kept or _writes(kept) != writes for one, kept, writes in self._gradients)
 
     def written(self) -> list[tuple[Any, bool, Any]]:
         """The copied tensors that were written to, whether torch counted that, and the copies."""
@@ -151,7 +156,7 @@ class States:
         self.computed = before.held.computed(self._model())
         written = before.written()
         self.changes_weights |= before.weighs_otherwise() or any(isinstance(one, Parameter) for one, *_ in written)
-        self.changes_gradients |= _gradients_moved(self._model(), before.gradients)
+        self.changes_gradients |= before.has_other_gradients()
         told = _told_by_a_count(self._model())
         unseen = UNSEEN if any(not counted and id(one) not in told for one, counted, _ in written) else None
         deep = DEEP if any(not is_as(one, kept) for one, kept in before.deep) else None
@@ -166,9 +171,7 @@ class States:
         if any(is_iterator(one) for given in before.inputs for one in (given, *elements(given))):
             return "an iterator is among its inputs"
         if before.has_moved():
-            return "its buffers or inputs have changed"
-        if _gradients_moved(self._model(), before.gradients):
-            return "its gradients have changed"
+            return "its buffers, gradients or inputs have changed"
         places = () if before.weights is not None else self._usual.keys() - set(self._moving)
         if any(digest(one) != self._usual[place] for place, one in found_at(places)):
             return "its attributes have changed"
@@ -198,7 +201,7 @@ class States:
             copied = []
         known = set(map(id, copied))
         before.keep_everything(copied, [one for one in weights if id(one) not in known])
-        before.held, before.gradients = Held(model), _gradients(model)
+        before.held = Held(model)
         own = {id(one) for _, one in containers}
         before.deep = [
             (one, copy_of(one)) for one in containers_in((*before.held.values, *inputs)) if id(one) not in own
@@ -206,14 +209,8 @@ class States:
         return before
 
 
-def _gradients(model: Any) -> list[tuple[Any, int]]:
-    found = [one.grad for one in model.parameters()]
-    return [(one, -1 if one is None else one._version) for one in found]
-
-
-def _gradients_moved(model: Any, kept: list[tuple[Any, int]]) -> bool:
-    pairs = zip(_gradients(model), kept, strict=False)  # of none that are kept
-    return any(one is not before or version != then for (one, version), (before, then) in pairs)
+def _writes(gradient: Any) -> int:
+    return -1 if gradient is None else int(gradient._version)
 
 
 def _told_by_a_count(model: Any) -> set[int]:

@@ -126,9 +126,9 @@ def test_later_all_is_put_back_that_moved_then_but_for_buffers() -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (lambda model, x: model.times.add_(1), "its buffers or inputs have changed"),
-        (lambda model, x: model.hidden.add_(1), "its buffers or inputs have changed"),
-        (lambda model, x: x.add_(1), "its buffers or inputs have changed"),
+        (lambda model, x: model.times.add_(1), "its buffers, gradients or inputs have changed"),
+        (lambda model, x: model.hidden.add_(1), "its buffers, gradients or inputs have changed"),
+        (lambda model, x: x.add_(1), "its buffers, gradients or inputs have changed"),
         (lambda model, x: model.items.append(1), "its attributes have changed"),
         (lambda model, x: setattr(model.inner, "count", 1), "its attributes have changed"),
         (lambda model, x: setattr(model, "count", 1), "its attributes have changed"),
@@ -188,10 +188,10 @@ def test_a_call_that_changes_gradients_is_not_made_again() -> None:
     states = states_of(model)
     before = states.before_call((X,))
     model.inner(X).sum().backward()
-    assert states.put_back(before) == "its gradients have changed"
+    assert states.put_back(before) == "its buffers, gradients or inputs have changed"
     before = states.before_call((X,))
     model.inner(X).sum().backward()
-    assert states.put_back(before) == "its gradients have changed"
+    assert states.put_back(before) == "its buffers, gradients or inputs have changed"
 
 
 def test_later_a_model_that_changed_what_lies_deep_is_not_called_again() -> None:
@@ -300,7 +300,7 @@ def test_calls_of_a_model_with_batch_normalization_are_made_again_until_it_has_r
     assert states.put_back(states.before_call((X,))) is None
     before = states.before_call((X,))
     model.norm(torch.randn(4, 2))
-    assert states.put_back(before) == "its buffers or inputs have changed"
+    assert states.put_back(before) == "its buffers, gradients or inputs have changed"
 
 
 def test_a_model_that_is_switched_to_evaluation_is_called_again() -> None:
@@ -316,7 +316,7 @@ def test_parameters_that_take_much_memory_are_not_copied(monkeypatch: pytest.Mon
     states = states_of(model)
     before = states.before_call((X,))
     copies(model)
-    assert states.put_back(before) == "its buffers or inputs have changed"
+    assert states.put_back(before) == "its buffers, gradients or inputs have changed"
 
 
 def test_values_that_are_not_numbers_do_not_count_as_written_to() -> None:
@@ -331,7 +331,7 @@ def test_of_a_large_container_the_length_is_kept() -> None:
     states = states_of(model)
     before = states.before_call((X,))
     model.items.append(1)
-    assert states.put_back(before) == "its buffers or inputs have changed"
+    assert states.put_back(before) == "its buffers, gradients or inputs have changed"
 
 
 def test_weights_that_an_optimizer_steps_and_modes_that_come_back_do_not_count_as_changed() -> None:
