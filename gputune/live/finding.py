@@ -58,8 +58,8 @@ class Seen:
     """Whether its forward wrote to its weights."""
     uncopied: str | None = None
     """The class of an output that cannot be copied."""
-    backward: bool = False
-    """Whether its forward ran a backward pass, and so changed gradients of its weights."""
+    trains: bool = False
+    """Whether its forward changed gradients of its weights, or stepped an optimizer."""
     hooked: bool = False
     """Whether hooks on what is saved for backward were in force around the call."""
 
@@ -74,6 +74,8 @@ class ModelFinder(observer.Follower):
         self.is_active, self._patience = False, PATIENCE
         self._before: tuple[States, Before | None] | None = None
         """What the call that runs may change, if it is a model's first."""
+        self._has_stepped = False
+        """Whether an optimizer has stepped since the last call began."""
         self._hooks: list[Any] = []
         """Handles of the hooks on the models' outputs, which notice what a program does with gradients."""
 
@@ -100,7 +102,11 @@ class ModelFinder(observer.Follower):
         if device in (self.device, None):
             self.features.add(feature)
 
+    def optimizer_stepped(self, optimizer: Any) -> None:
+        self._has_stepped = True
+
     def model_calling(self, model: Any) -> None:
+        self._has_stepped = False
         states = States(weakref.ref(model), self.device)
         self._before = None if self._of(model) else (states, states.before_call(()))
 
@@ -152,7 +158,7 @@ class ModelFinder(observer.Follower):
             (states, before), self._before = self._before, None
             states.after_call(before)
             seen.changes_numbers, seen.changes_weights = states.changes_numbers, states.changes_weights
-            seen.backward = states.changes_gradients
+            seen.trains = states.changes_gradients or self._has_stepped
             seen.computed, seen.keeps = states.computed
 
     def _hook(self, outputs: Collection[Any]) -> None:

@@ -78,8 +78,8 @@ def obstacle(root: Root, name: str, value: Value) -> Applied | None:
         return left(name, Reason.NO_IMAGES())
     if knob.IN_CALLS and iterator_in(root.model):
         return left(name, "it holds an iterator, so a call that fails could not be repeated")
-    if knob.IN_CALLS and root.seen.backward:
-        return left(name, "its forward runs a backward pass, so a call that fails could not be repeated")
+    if knob.IN_CALLS and root.seen.trains:
+        return left(name, "its forward trains it, so a call that fails could not be repeated")
     if knob.IN_CALLS and root.seen.uncopied:
         return left(name, f"it returns a {root.seen.uncopied}, which cannot be copied")
     if knob.IN_CALLS and "gradients of outputs" in root.features:

@@ -110,7 +110,7 @@ def with_sparse_gradients() -> Root:
         ("compile", rooted(mlp(), features={"double backward"}), TWICE, False),
         ("compile", rooted(mlp(), changes_numbers=True), CHANGES, False),
         ("compile", rooted(mlp(), hooked=True), "it is called under hooks on what is saved for backward", False),
-        ("compile", rooted(mlp(), backward=True), "its forward runs a backward pass, so a call that fails", False),
+        ("compile", rooted(mlp(), trains=True), "its forward trains it, so a call that fails", False),
         ("fused_optimizer", rooted(mlp()), "no optimizer of torch's has trained it so far", False),
         ("fused_optimizer", with_sparse_gradients(), "its gradients are sparse", False),
         ("fused_optimizer", trained(Own), "Own is none of torch's Adam, AdamW, SGD", False),

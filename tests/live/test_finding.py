@@ -288,21 +288,28 @@ class TestShown:
         model(X)
         assert only(finder).changes_weights
 
-    def test_a_forward_that_trains_the_model_itself(self, finder: ModelFinder) -> None:
+    @pytest.mark.parametrize("steps", [False, True])
+    def test_a_forward_that_trains_the_model(self, finder: ModelFinder, steps: bool) -> None:
         def trained(x: Any) -> Any:
             loss = nn.functional.conv2d(x[:, None, None], torch.ones(1, 1, 1, 1), stride=2).sum()
             loss.backward()
+            if steps:
+                optimizer.step()
+                optimizer.zero_grad()
             return loss
 
         model = Calls(trained)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         model(X)
-        assert only(finder).backward
+        assert only(finder).trains
 
-    def test_a_backward_pass_after_a_call_is_none_in_it(self, finder: ModelFinder) -> None:
+    def test_a_training_step_after_a_call_is_none_in_it(self, finder: ModelFinder) -> None:
         model = Calls()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         for _ in range(2):
             model(X).sum().backward()
-        assert not only(finder).backward
+            optimizer.step()
+        assert not only(finder).trains
 
     def test_a_forward_that_does_neither(self, finder: ModelFinder) -> None:
         model = Calls(nn.Sequential(nn.BatchNorm1d(4), nn.Dropout(0.5)))

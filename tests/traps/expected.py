@@ -203,7 +203,7 @@ TRAPS: dict[str, Trap] = {
     "thread_of_its_own": Trap(),
     "tied_weights": Trap(),
     "trains_in_forward": Trap(
-        rows=rows("skipped: its forward runs a backward pass", compile="skipped: its forward runs a backward pass"),
+        rows=rows("skipped: its forward trains it", compile="skipped: its forward trains it"),
         compiles=True,
     ),
     "two_threads": Trap(),
