@@ -61,6 +61,13 @@ def seed_apart() -> None:
     runtime_wrappers.initialize_rng_states = seed_from_others
 
 
+def graphs() -> int:
+    """How many torch has compiled."""
+    from torch._dynamo.utils import counters
+
+    return int(counters["stats"]["unique_graphs"])
+
+
 class Compiled:
     """A function through torch.compile, anew once weights of a model are unfrozen: what torch 2.4 to 2.11, at least,
     compiled before gives these no gradients.
@@ -76,7 +83,9 @@ class Compiled:
     def _begin(self) -> None:
         import torch
 
-        self._frozen = [one for one in self._model.parameters() if not one.requires_grad]
+        self._graphs: int | None = None
+        """How many had been compiled when the weights that are frozen were looked for."""
+        self._frozen: list[Any] = []
         # torch counts how often it compiles by code, not by function.
         self._function.__code__ = self._function.__code__.replace()
         self._call = torch.compile(self._function, options=self._options)
@@ -89,3 +98,6 @@ class Compiled:
             return self._call(*inputs, **named)
         finally:
             Compiled.runs = False
+            if self._graphs != (now := graphs()):
+                self._graphs = now
+                self._frozen = [one for one in self._model.parameters() if not one.requires_grad]

@@ -16,7 +16,7 @@ from typing import Any
 from ..resources.printable import printable
 from . import Numerics, Obstacle, Phase, Root, Stage, Value
 from ._called import PLACE, called
-from ._compiler import Compiled, keep_alpha, seed_apart, tell_caches_apart
+from ._compiler import Compiled, graphs, keep_alpha, seed_apart, tell_caches_apart
 from ._outputs import tensors
 from ._random import common_sources, put_back_after
 from ._signals import passed_a_handler
@@ -115,12 +115,6 @@ def _is_compiled(module: Any) -> bool:
 
 class BackwardFailed(RuntimeError):
     """The backward pass of a compiled call fails."""
-
-
-def graphs() -> int:
-    from torch._dynamo.utils import counters
-
-    return int(counters["stats"]["unique_graphs"])
 
 
 def rehearse(model: Any, output: Any, device: str) -> None:

@@ -128,11 +128,14 @@ def test_another_gpus_profile_is_skipped_and_said_and_can_be_forced(here, tmp_pa
     assert answer["allow_tf32"] is True
 
 
-def test_a_training_that_becomes_a_cuda_graph_learns_the_same(here):
+def test_a_training_that_becomes_a_cuda_graph_learns_the_same():
+    from gputune.runtime.environment import SHIM
+
+    values = {"amp_dtype": "bfloat16", "compile": True, "fused_optimizer": True}
+    payload = json.dumps({"settings": {}, "advice": {"device": "cuda", "general": values}})
     plain, _ = run("-c", CAPTURED)
-    words = ["-m", "gputune", "apply", "--numerics", "mixed", here, "--", sys.executable, "-c", CAPTURED]
-    answer, said = run(*words, GPUTUNE_REPORT="1")
-    assert "applied (profile), put into Sequential" in said
+    answer, said = run("-c", CAPTURED, GPUTUNE_APPLY=payload, PYTHONPATH=SHIM)
+    assert "put into Sequential (mlp): amp_dtype bfloat16, compile, fused_optimizer" in said
     assert answer == pytest.approx(plain, rel=0.02)
 
 

@@ -83,6 +83,9 @@ TRAPS: dict[str, Trap] = {
     "compiled_mlp": Trap(rows=rows(compile=PUT), compiles=True),
     "compiled_retain_graph": Trap(rows=rows(compile=PUT), compiles=True),
     "compiled_unfreezing": Trap(rows=rows(compile=PUT), compiles=True),
+    "compiled_unfreezing_with_another_head": Trap(
+        rows=rows(compile=PUT), compiles=True, script="compiled_unfreezing", argv=("head",)
+    ),
     "convnet": Trap(rows=IMAGES),
     "copy_of_attributes": Trap(rows=rows(*UNTRAINED)),
     "custom_function": Trap(rows=rows(FUNCTION)),

@@ -5,7 +5,7 @@ the program trains nothing, its calls are the steps, and outputs are compared in
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ...knobs.compile import graphs
+from ...knobs._compiler import graphs
 from .. import orders
 from ..finding import ModelFinder
 from ..injection import MOST_MODELS
