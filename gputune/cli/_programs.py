@@ -11,7 +11,7 @@ from gputune.errors import UsageError
 from gputune.resources.printable import quoted
 from gputune.runtime.launch import LAUNCHERS, PYTHON
 from gputune.runtime.locate import AUTO
-from gputune_start import NOT_FOUND
+from gputune_start import NOT_EXECUTABLE, NOT_FOUND
 
 _INTERPRETERS = {".py": "python", ".sh": "sh"}
 _OF_SCRIPTS = ("torchrun", "accelerate")
@@ -40,17 +40,23 @@ def require_a_profile(word: str, command: Sequence[str]) -> None:
         raise UsageError("no profile was given", f"type: {_to_run(words, 'apply', *options, AUTO)}")
 
 
-class NotRun(UsageError):
+class NotFound(UsageError):
     """The command of `gputune apply` is not one."""
 
     exit_code = NOT_FOUND
+
+
+class NotExecutable(UsageError):
+    """The command of `gputune apply` is there, and may not be executed."""
+
+    exit_code = NOT_EXECUTABLE
 
 
 def require_no_script(words: Sequence[str], verb: str) -> None:
     """Raises UsageError where a script stands first that is no command by itself."""
     name = words[0]
     if PurePath(name).suffix in _INTERPRETERS and os.path.isfile(name) and shutil.which(name) is None:  # noqa: PTH113
-        found = NotRun if verb == "apply" else UsageError
+        found = UsageError if verb != "apply" else NotExecutable if "/" in name else NotFound
         raise found(f"{name} is a script, not a command", f"type: {_to_run(words, *_typed_before(words, verb))}")
 
 
@@ -65,6 +71,8 @@ def require_a_command(words: Sequence[str], verb: str) -> None:
     if shutil.which(name) is None:
         if "/" in name and os.path.isfile(name):  # noqa: PTH113
             raise UsageError(f"{name}: it may not be executed", f"type: chmod +x {quoted(name)}")
+        if os.path.isdir(name):  # noqa: PTH112
+            raise UsageError(f"{name} is a folder", f"name a command: gputune {verb} -- python train.py")
         if (parts := split(name))[1:]:
             typed = _to_run([*parts, *words[1:]], *_typed_before(words, verb))
             raise UsageError(f"'{name}' was quoted as one word", f"type: {typed}")
@@ -75,6 +83,8 @@ def require_a_command(words: Sequence[str], verb: str) -> None:
     script = _script(words)
     if script and not os.path.exists(script) and shutil.which(script) is None:  # noqa: PTH110
         raise UsageError(f"{script}: there is no such file", "name one that is there")
+    if script and os.path.isdir(script) and not os.path.exists(os.path.join(script, "__main__.py")):  # noqa: PTH110, PTH112, PTH118
+        raise UsageError(f"{script} is a folder without a __main__.py", "name the script in it")
 
 
 def _typed_before(words: Sequence[str], verb: str) -> list[str]:

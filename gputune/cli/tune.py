@@ -145,7 +145,7 @@ def _command(words: list[str]) -> list[str]:
     if not words or not words[0].strip():
         raise UsageError("no command was given", "name the one to tune: gputune tune -- python train.py")
     if words[0].startswith("-"):
-        raise UsageError(f"{words[0]}: there is no such option", "see: gputune tune --help")
+        raise UsageError(f"{words[0]} is no command", "options of gputune's stand before --; see: gputune tune --help")
     require_a_command(words, "tune")
     return words
 

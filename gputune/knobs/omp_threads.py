@@ -6,10 +6,10 @@ no affinity enforces, are not seen by torch either. MKL follows OMP_NUM_THREADS 
 then that one counts for torch too. torchrun exports OMP_NUM_THREADS=1 to several ranks if nothing is set.
 
 **The rule**: fewer threads than torch's own count look better beside other work, and hurt once the machine is idle, so
-two runs apart must agree on them. Where torch would start more threads than the process has CPUs, it is given as many
-as there are, also unmeasured. A quota also holds during the measurement: where that many threads certainly ran slower
-in it, torch's count stays. CPUs that other ranks or jobs will use are idle while one process measures, so there no
-measurement speaks for more.
+two probes apart must agree on them, and what a tune finds beside others is probably so. Where torch would start more
+threads than the process has CPUs, it is given as many as there are, also unmeasured. A quota also holds during the
+measurement: where that many threads certainly ran slower in it, torch's count stays. CPUs that other ranks or jobs will
+use are idle while one process measures, so there no measurement speaks for more.
 
 `gputune apply` and `gputune.apply` ask this again where the program starts: a profile of another machine, or from
 outside of the quota, knows nothing of its CPUs. Ranks below a launcher get their share right after `import torch`.

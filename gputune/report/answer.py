@@ -209,6 +209,6 @@ def _of_program(program: Program) -> Gain:
     return Gain(
         kind="program", name=program.entry, by=by,
         times=together.gain if together else None, interval=together.interval if together else None,
-        guard=program.guard.reason if program.guard and program.guard.verdict == "accepted" else "",
+        guard=programs.compared(program) if program.settings else "",
         why="" if program.settings else programs.why_nothing(program),
     )  # fmt: skip

@@ -239,7 +239,7 @@ def answer(result: TuneResult, path: Path | None, command: Sequence[str]) -> str
     words = [
         _otherwise_in_starts(program, (found.low, found.high), gained if probably else "") or gained,
         *([f"{result.disturbed} meanwhile, so tune again once it is calm"] if result.disturbed else []),
-        _losses(program),
+        compared(program),
         *([f"{result.more_memory:.2f} times the memory"] if result.more_memory else []),
     ]
     printed = [] if path else [f"the profile was printed; once it is in a file, {PLACEHOLDER}, type:"]
@@ -247,13 +247,14 @@ def answer(result: TuneResult, path: Path | None, command: Sequence[str]) -> str
     return "\n".join([f"{program.entry}: {'; '.join(words)}", *_cost(program, result.length), *printed, applied])
 
 
-def _losses(program: Program) -> str:
+def compared(program: Program) -> str:
+    """How its loss or outputs compare with FP32's, or why that is not known."""
     verdict, reason = (program.guard.verdict, program.guard.reason) if program.guard else ("off", "")
-    compared = "loss" if program.trains else "outputs"
+    what = "loss" if program.trains else "outputs"
     return {
         "accepted": reason,
-        "unknown": f"its {compared} could not be compared ({reason})",
-        "off": f"its {compared} {'was' if program.trains else 'were'} not compared",
+        "unknown": f"its {what} could not be compared ({reason})",
+        "off": f"its {what} {'was' if program.trains else 'were'} not compared",
         "refused": "",
     }[verdict]
 

@@ -74,7 +74,7 @@ REMEDIES = {
     "late": "--minutes gives it longer",
     "short": "let it make more for the tune, such as more epochs or more of its data",
     "stopped": "tune it again, and let it run",
-    "finished": "let it make more steps; what resumes a finished training needs an output folder without a checkpoint",
+    "finished": "let it make more steps; if it resumed a training that was finished, give it a new output folder",
 }
 FEWER = "; or try fewer settings, such as --only amp_dtype"
 

@@ -93,7 +93,7 @@ def test_a_script_that_is_no_command_is_said_with_what_to_type(typed, tmp_path):
          "train.py is a script, not a command; type: gputune tune --minutes 3 -- python train.py"),
         (["apply", "machine.yaml", "--", "train.py"], 127,
          "train.py is a script, not a command; type: gputune apply machine.yaml -- python train.py"),
-        (["apply", "--quiet", "auto", "./train.py", "3"], 127,
+        (["apply", "--quiet", "auto", "./train.py", "3"], 126,
          "./train.py is a script, not a command; type: gputune apply --quiet auto -- python ./train.py 3"),
         (["tune", "--", "python train.py"], 2,
          "'python train.py' was quoted as one word; type: gputune tune -- python train.py"),
@@ -104,6 +104,10 @@ def test_a_script_that_is_no_command_is_said_with_what_to_type(typed, tmp_path):
         (["tune", "gone.py"], 2,
          "gone.py: there is no such file; name one that is there: gputune tune -- python train.py"),
         (["tune", "--", "python", "gone.py"], 2, "gone.py: there is no such file; name one that is there"),
+        (["tune", "--", "--minutes", "1", "python", "train.py"], 2,
+         "--minutes is no command; options of gputune's stand before --; see: gputune tune --help"),
+        (["tune", "--", "./folder"], 2, "./folder is a folder; name a command: gputune tune -- python train.py"),
+        (["tune", "--", "python", "folder"], 2, "folder is a folder without a __main__.py; name the script in it"),
         (["tune", "--", "python", "-u", "-Wignore", "gone.py"], 2,
          "gone.py: there is no such file; name one that is there"),
         (["tune", "--", "./torchrun", "--nproc-per-node", "2", "gone.py"], 2,
@@ -115,18 +119,21 @@ def test_what_is_not_there_is_said_before_anything_is_started(typed, code, said,
     (tmp_path / "train.py").touch()
     (tmp_path / "text").touch(0o644)
     (tmp_path / "torchrun").touch(0o755)
+    (tmp_path / "folder").mkdir()
     assert refusal(*typed, cwd=tmp_path, code=code) == f"gputune: {said}\n"
 
 
 @pytest.mark.parametrize(
     "words",
     ["python -m gone.py", "python -c gone.py", "python -", "python", "python train.py gone.py", "sh -c gone.sh",
-     "python -X importtime gone.py", "sh train.py", "env python gone.py",
+     "python -X importtime gone.py", "sh train.py", "env python gone.py", "python folder",
      "./torchrun -m package gone.py", "./torchrun --standalone train.py gone.py"],
 )  # fmt: skip
 def test_a_command_that_may_run_is_started(words, tmp_path, monkeypatch):
     (tmp_path / "train.py").touch()
     (tmp_path / "torchrun").touch(0o755)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "__main__.py").touch()
     monkeypatch.chdir(tmp_path)
     require_a_command(words.split(), "tune")
 

@@ -11,7 +11,7 @@ from gputune.advice import Choice
 from gputune.checks import Finding
 from gputune.facts.gap import Gap
 from gputune.measurement import Measurement
-from gputune.profile import Fingerprint, Profile
+from gputune.profile import Fingerprint, Guard, Profile
 from gputune.report.answer import Answer, By, Gain, Reach, Step, answer_of
 from gputune.report.answer_parts import gain_texts
 from gputune.search.combination import Combination
@@ -178,10 +178,21 @@ def test_a_program_for_which_the_guard_refused_what_was_faster_is_said_to_be_so(
 def test_what_a_tune_measured_beside_others_holds_probably() -> None:
     found = answer(profile({}, programs=(PROBABLE,)))
     assert [one.by for one in found.gains] == [By.PROBABLY]
-    assert list(gain_texts(found.gains)) == ["train.py: probably 1.9 times as fast (1.2 to 2.5)"]
+    assert list(gain_texts(found.gains)) == [
+        "train.py: probably 1.9 times as fast (1.2 to 2.5); its loss was not compared"
+    ]
     assert [(one.step, " ".join(one.words)) for one in found.next] == [
         (Step.PROGRAM, "gputune apply profile.yaml -- python train.py"),
         (Step.TUNE_AGAIN, "gputune tune -- python train.py"),
+    ]
+
+
+def test_what_could_not_be_compared_is_said() -> None:
+    unknown = Guard(verdict="unknown", steps=0, reason="the time for the tune was over before")
+    found = answer(profile({}, programs=(replace(PROBABLE, guard=unknown),)))
+    assert list(gain_texts(found.gains)) == [
+        "train.py: probably 1.9 times as fast (1.2 to 2.5); "
+        "its loss could not be compared (the time for the tune was over before)"
     ]
 
 
