@@ -250,13 +250,12 @@ def answer(result: TuneResult, path: Path | None, command: Sequence[str]) -> str
 def compared(program: Program) -> str:
     """How its loss or outputs compare with FP32's, or why that is not known."""
     verdict, reason = (program.guard.verdict, program.guard.reason) if program.guard else ("off", "")
-    what = "loss" if program.trains else "outputs"
+    what, was = ("loss", "was") if program.trains else ("outputs", "were")
     return {
         "accepted": reason,
         "unknown": f"its {what} could not be compared ({reason})",
-        "off": f"its {what} {'was' if program.trains else 'were'} not compared",
-        "refused": "",
-    }[verdict]
+        "off": f"its {what} {was} not compared",
+    }.get(verdict, "")
 
 
 def _what(program: Program) -> str:
