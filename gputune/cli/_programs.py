@@ -55,7 +55,7 @@ class NotExecutable(UsageError):
 def require_no_script(words: Sequence[str], verb: str) -> None:
     """Raises UsageError where a script stands first that is no command by itself."""
     name = words[0]
-    if PurePath(name).suffix in _INTERPRETERS and os.path.isfile(name) and shutil.which(name) is None:  # noqa: PTH113
+    if PurePath(name).suffix in _INTERPRETERS and os.path.isfile(name) and shutil.which(name) is None:
         found = UsageError if verb != "apply" else NotExecutable if "/" in name else NotFound
         raise found(f"{name} is a script, not a command", f"type: {_to_run(words, *_typed_before(words, verb))}")
 
@@ -69,9 +69,9 @@ def require_a_command(words: Sequence[str], verb: str) -> None:
     require_no_script(words, verb)
     name = words[0]
     if shutil.which(name) is None:
-        if "/" in name and os.path.isfile(name):  # noqa: PTH113
+        if "/" in name and os.path.isfile(name):
             raise UsageError(f"{name}: it may not be executed", f"type: chmod +x {quoted(name)}")
-        if os.path.isdir(name):  # noqa: PTH112
+        if os.path.isdir(name):
             raise UsageError(f"{name} is a folder", f"name a command: gputune {verb} -- python train.py")
         if (parts := split(name))[1:]:
             typed = _to_run([*parts, *words[1:]], *_typed_before(words, verb))
@@ -81,9 +81,9 @@ def require_a_command(words: Sequence[str], verb: str) -> None:
         remedy = f"did you mean {near[0]}?" if near else f"name one that is there: gputune {verb} -- python train.py"
         raise UsageError(f"{name}: there is no such {kind}", remedy)
     script = _script(words)
-    if script and not os.path.exists(script) and shutil.which(script) is None:  # noqa: PTH110
+    if script and not os.path.exists(script) and shutil.which(script) is None:
         raise UsageError(f"{script}: there is no such file", "name one that is there")
-    if script and os.path.isdir(script) and not os.path.exists(os.path.join(script, "__main__.py")):  # noqa: PTH110, PTH112, PTH118
+    if script and os.path.isdir(script) and not os.path.exists(os.path.join(script, "__main__.py")):
         raise UsageError(f"{script} is a folder without a __main__.py", "name the script in it")
 
 
@@ -124,7 +124,7 @@ def _is_program(word: str) -> bool:
     """
     if _is_named_as_one(word):
         return True
-    if os.path.isfile(word):  # noqa: PTH113 - pathlib raises for a null character
+    if os.path.isfile(word):
         return PurePath(word).suffix not in _PROFILES and _begins_as_one(word)
     return not _may_be_a_profile(word) and shutil.which(word) is not None
 
@@ -143,7 +143,7 @@ def _begins_as_one(path: str) -> bool:
 
 
 def _may_be_a_profile(word: str) -> bool:
-    return word == AUTO or PurePath(word).suffix in _PROFILES or os.path.isfile(word)  # noqa: PTH113
+    return word == AUTO or PurePath(word).suffix in _PROFILES or os.path.isfile(word)
 
 
 def _to_run(words: Sequence[str], *verb: str) -> str:

@@ -41,7 +41,7 @@ class Order(NamedTuple):  # a dataclass would take 10 ms to import
     """Folders in which the command must be able to write."""
     steps_of_root: "Sequence[Step]"
     steps_of_user: "Sequence[Step]"
-    """What to mount in root's namespace, and in one of a user's own."""
+    """The steps in a mount namespace that root makes, and those in one that any user may make, in a user namespace."""
     mark: str
     """A file that gets the name of the namespace: a process whose namespace it is runs above the copies."""
     is_trial: bool = False
@@ -50,7 +50,8 @@ class Order(NamedTuple):  # a dataclass would take 10 ms to import
 
 class Step(NamedTuple):
     kind: Literal["overlay", "bind", "read-only", "copy"]
-    """What is done to the folder: `bind` mounts it again, as an overlay above would hide it. `copy` is for a file."""
+    """`overlay` puts a copy-on-write layer above a folder; `bind` mounts a folder again that such a layer would hide;
+    `read-only` forbids writes to a mount; `copy` puts a copy in the place of a single file."""
     point: str
 
 

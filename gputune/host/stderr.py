@@ -13,7 +13,7 @@ from gputune.resources.printable import printable
 NARROWEST, WIDEST = 20, 10_000
 """Characters of a line: in fewer a table cannot be read, and padded to more it fills disks."""
 _NAMES = ("COLUMNS", "LINES", "TERMINAL_WIDTH")
-"""Those that rich and typer take for sizes."""
+"""The environment variables from which rich and typer take the size of the terminal."""
 
 
 def say(line: str) -> None:

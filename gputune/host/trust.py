@@ -139,7 +139,9 @@ def _hidden_root() -> set[int]:
 
 
 def _steps(path: Path) -> Iterator[Step]:
-    """What lies on the way from / to a path, as the kernel goes it, as far as there is something. Raises OSError."""
+    """The folders and links from / to a path, in the order in which the kernel follows them, up to the first that does
+    not exist. Raises OSError.
+    """
     rest = list(reversed((path if path.is_absolute() else Path.cwd() / path).parts[1:]))
     here, links = _step("/", 0), 0
     yield here

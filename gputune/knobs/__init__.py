@@ -41,7 +41,7 @@ Numerics = Literal["exact", "rounding", "tf32", "mixed"]
 Stage = Literal["loading", "precision", "options", "compile"]
 """When the search tries a setting, in this order."""
 Need = Literal["gpu", "cpu", "tf32", "bfloat16", "images", "attention", "training", "inference"]
-"""What a machine, or a program, must have so that a setting can be tried there."""
+"""A property of a machine or a program without which a setting is not tried there."""
 Value = bool | int | str | dict[str, int] | None
 Root = Any
 """A model that a running program calls: `live.root.Root`, which stands above."""

@@ -62,7 +62,7 @@ def seed_apart() -> None:
 
 
 def graphs() -> int:
-    """How many torch has compiled."""
+    """The number of graphs that torch has compiled in this process."""
     from torch._dynamo.utils import counters
 
     return int(counters["stats"]["unique_graphs"])
@@ -84,7 +84,7 @@ class Compiled:
         import torch
 
         self._graphs: int | None = None
-        """How many had been compiled when the weights that are frozen were looked for."""
+        """The number of compiled graphs when frozen weights were last looked for."""
         self._frozen: list[Any] = []
         # torch counts how often it compiles by code, not by function.
         self._function.__code__ = self._function.__code__.replace()

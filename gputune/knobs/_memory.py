@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 
 def other_users(tensors: Iterable[Any], what: Literal["weights", "gradients"]) -> str | None:
-    """What else may read or write the memory of one of a model's tensors, in words; None if nothing does. Two of them
-    that share their memory use each other's.
+    """The other user, in words, of memory that one of a model's weights or gradients lies in; None if each has its
+    memory to itself. Two weights that share memory are users of each other's.
     """
     import torch
 

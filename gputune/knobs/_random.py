@@ -9,7 +9,9 @@ from typing import Any
 
 
 def common_sources(tensors: Iterable[Any], device: str) -> list[Any]:
-    """Those of torch, for the CPU and the tensors' devices of this type, of Python, and of NumPy if it is imported."""
+    """The global random number generators: torch's for the CPU and for the GPUs that these tensors are on, if `device`
+    is "cuda"; Python's; and NumPy's, if it is imported.
+    """
     import torch
 
     devices = {one.device for one in tensors if one.device.type == device == "cuda"}

@@ -46,7 +46,9 @@ def obstacle(root: Root, value: Value) -> Obstacle | None:
 
 
 def _reader(root: Root) -> str | None:
-    """What of the program's needs weights, gradients or an optimizer's state in the usual layout."""
+    """The part of the program, in words, that needs weights, gradients or an optimizer's state in torch's usual layout;
+    None if there is none.
+    """
     bears = "that may not bear gradients in channels_last"
     if any(is_fused(optimizer, here=False) for optimizer in root.optimizers):
         return f"{given('fused', True)}, which goes through memory and not by strides"
@@ -98,7 +100,9 @@ def convert(model: Any) -> None:
 
 
 def _lay_out(root: Root, layout: Any) -> None:
-    """What the program uses in another way since it was found stays where it is: the layout is a matter of speed."""
+    """Give a model's 4-d weights and their gradients this layout, but for those whose memory has another user by now:
+    to move these would part the two, and the layout is a matter of speed.
+    """
     for parameter in _images(root.model.parameters()):
         if other_users([parameter], "weights"):
             continue

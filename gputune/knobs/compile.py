@@ -32,8 +32,9 @@ CANDIDATE = True
 SPARES_HOST = True
 IN_CALLS = True
 AS_WRITTEN = ("skip_nnmodule_hook_guards", "rewrite_assert_with_torch_assert")
-"""What torch does to be faster as it traces: forget the hooks that a program adds later, and raise RuntimeError for an
-assert on a tensor. Both are off while a model is compiled, here and in what the program compiles itself."""
+"""Options with which torch traces faster, but otherwise than the code is written: it forgets hooks that a program adds
+later, and raises RuntimeError for an assert on a tensor. Both are off while a model is compiled, here and in what the
+program compiles itself."""
 CHANGES = "draws from Python's random, or changes a float or a deque"
 FAULTS = r"dtype|scalar ?type|stride|contiguous|layout|compil|inductor|triton|cuda graph"
 
@@ -197,7 +198,7 @@ def compiled_call(
 
 
 ADDED = re.compile(r"\n+((from user code:\n|Set TORCHDYNAMO_VERBOSE).*)?\Z", re.DOTALL)
-"""What torch appends to the text of an exception that comes out of its compiler."""
+"""The advice that torch appends to the text of an exception from its compiler."""
 
 
 def is_the_compilers(error: Exception) -> bool:

@@ -10,8 +10,8 @@ LARGE = 1000
 """Of a container with more elements only the length is kept: a copy would take more than 5 us."""
 CONTAINERS = frozenset((dict, OrderedDict, defaultdict, Counter, list, deque, set))
 """The types of attributes and inputs, exactly, whose elements are kept."""
-MOST_BYTES = 2**20
-"""A larger array is not kept."""
+LARGEST_ARRAY = 2**20
+"""The bytes of an array above which it is not kept."""
 
 
 def container(value: Any) -> Any:
@@ -28,7 +28,7 @@ def container(value: Any) -> Any:
 def is_array(one: Any) -> bool:
     """Whether it is an array that is kept."""
     numpy: Any = sys.modules.get("numpy")
-    return numpy is not None and type(one) is numpy.ndarray and one.nbytes <= MOST_BYTES
+    return numpy is not None and type(one) is numpy.ndarray and one.nbytes <= LARGEST_ARRAY
 
 
 def elements(one: Any) -> Iterable[Any]:
@@ -39,6 +39,7 @@ def elements(one: Any) -> Iterable[Any]:
 
 
 def copy_of(one: Any) -> Any:
+    """A flat copy of a container or an array, or the length of a large container."""
     return one.copy() if is_array(one) or len(one) <= LARGE else len(one)
 
 
@@ -56,6 +57,7 @@ def is_as(one: Any, kept: Any) -> bool:
 
 
 def digest(one: Any) -> int:
+    """A number that is another one, but for rare chance, once a container holds other objects."""
     if len(one) > LARGE:
         return len(one)
     if isinstance(one, dict):
@@ -64,6 +66,7 @@ def digest(one: Any) -> int:
 
 
 def fill(one: Any, kept: Any) -> None:
+    """Make a container or an array hold again what it held as this copy of it was made."""
     if isinstance(one, dict):
         for key in one.keys() - kept.keys():
             del one[key]

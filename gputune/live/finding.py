@@ -115,7 +115,8 @@ class ModelFinder(observer.Follower):
             self._look_at(model, inputs, output)
         except Exception as error:
             if is_for_the_program(error):
-                raise  # else the next model is looked at
+                raise
+            self.seen.pop(id(model), None)  # what is half known gets nothing; the next model is looked at
 
     def _of(self, model: Any) -> Seen | None:
         seen = self.seen.get(id(model))

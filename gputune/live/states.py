@@ -24,7 +24,7 @@ WHOLE = 2
 later call: how often they were written to, which torch counts, then tells whether they moved."""
 WRITES = "its calls change its weights"
 UNSEEN = "its calls write to tensors through .data, which torch does not count"
-DEEP = "its calls change what lies deep in its attributes or inputs"
+CHANGES_DEEP = "its calls change what lies deep in its attributes or inputs"
 MOST_BYTES = 2**28
 """Parameters are copied where all of a model take no more: more would raise the peak of memory by too much."""
 Place = tuple["weakref.ref[Any]", str | None]
@@ -159,7 +159,7 @@ class States:
         self.changes_gradients |= before.has_other_gradients()
         told = _told_by_a_count(self._model())
         unseen = UNSEEN if any(not counted and id(one) not in told for one, counted, _ in written) else None
-        deep = DEEP if any(not is_as(one, kept) for one, kept in before.deep) else None
+        deep = CHANGES_DEEP if any(not is_as(one, kept) for one, kept in before.deep) else None
         self._later = WRITES if self.changes_weights else self._later or unseen or deep
 
     def put_back(self, before: Before | None) -> str | None:

@@ -98,6 +98,17 @@ def test_what_is_saved_for_the_backward_pass_is_not_read(finder: ModelFinder) ->
     assert read == []
 
 
+def test_a_model_that_could_not_be_looked_at_as_a_whole_is_not_found(
+    finder: ModelFinder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = Calls(), Calls()
+    with monkeypatch.context() as patched:
+        patched.setattr("gputune.live.finding.opaque", lambda output: 1 / 0)
+        first(X)
+    second(X)
+    assert models(finder) == [second]
+
+
 def test_a_model_in_the_place_of_one_that_is_gone_is_looked_at_as_a_whole(finder: ModelFinder) -> None:
     for _ in range(20):
         Calls()(X)
