@@ -1,18 +1,26 @@
 """torch.compile where it would silently compute something else than it was given."""
 
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from functools import cache, partial
 from typing import Any
+
+from ._outputs import nodes_behind
+
+
+class BackwardFailed(RuntimeError):
+    """The backward pass of a compiled call fails, or would do something else than uncompiled."""
 
 
 def tell_caches_apart(dtype: Any = None) -> None:
-    """The cache on disk of torch 2.8 to 2.11, at least, takes a graph compiled under one dtype for another's, and one
-    from which `alpha` was dropped.
+    """The cache on disk of torch 2.8 to 2.11, at least, takes a graph compiled under one dtype for another's, one from
+    which `alpha` was dropped, and one that gives its buffers away.
     """
     import torch.compiler
 
     settings = getattr(torch.compiler, "config", None)
     if getattr(settings, "cache_key_tag", None) == "":
-        settings.cache_key_tag = f"autocast {dtype}, alpha kept"  # type: ignore[union-attr]  # getattr found it
+        settings.cache_key_tag = f"autocast {dtype}, alpha and buffers kept"  # type: ignore[union-attr]  # getattr found it
 
 
 @cache
@@ -31,6 +39,16 @@ def keep_alpha() -> None:
 
     known[name] = add
     decomposition.fast_random_decomps.cache_clear()  # which copies them
+
+
+def keep_buffers() -> None:
+    """Have a backward pass leave what was saved for it as it is: otherwise backward(retain_graph=True) raises, and with
+    a graph of another process from the cache on disk, a second pass computes something else.
+    """
+    from torch._functorch import config
+
+    if hasattr(config, "donated_buffer"):
+        config.donated_buffer = False
 
 
 @cache
@@ -88,7 +106,7 @@ class Compiled:
         self._frozen: list[Any] = []
         # torch counts how often it compiles by code, not by function.
         self._function.__code__ = self._function.__code__.replace()
-        self._call = torch.compile(self._function, options=self._options)
+        self._call = torch.compile(self._function, backend=in_parts, options=self._options)
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         if self._frozen and any(one.requires_grad for one in self._frozen):
@@ -101,3 +119,108 @@ class Compiled:
             if self._graphs != (now := graphs()):
                 self._graphs = now
                 self._frozen = [one for one in self._model.parameters() if not one.requires_grad]
+
+
+def in_parts(graph: Any, inputs: Sequence[Any], *, options: dict[str, Any] | None = None) -> Callable[..., Any]:
+    """Compile a graph with torch's default compiler, and have a backward pass make gradients as an uncompiled one does:
+    torch makes zeros for weights behind outputs that the backward pass leaves out, with which AdamW decays them. Such a
+    weight's hooks would be called with None, so a call raises BackwardFailed where there are any.
+    """
+    from torch._dynamo import lookup_backend
+
+    weights = tuple(graph.parameters())  # torch 2.4 leaves them within the graph
+    behind = _behind_outputs(graph, weights, inputs)
+    apart = {one for some in behind.values() for one in some if not all(one in others for others in behind.values())}
+    run: Callable[..., Any] = lookup_backend("inductor")(graph, inputs, config_patches=options)
+    places: list[set[int]] = []
+    """To which weights and inputs the gradients belong that the compiled graph makes."""
+
+    def call(*inputs: Any) -> Any:
+        given = (*weights, *inputs)
+        if any(given[index].is_leaf and given[index]._backward_hooks for index in apart):
+            raise BackwardFailed("in its backward pass: weights that not all outputs depend on have hooks")
+        outputs = run(*inputs)
+        ends = {index: end for index, one in enumerate(outputs) if (end := _end(one))}
+        if ends:
+            node, _ = next(iter(ends.values()))
+            if not places:
+                places.extend(_places(node, given))
+            behind_ends = {number: behind.get(index, set()) for index, (_, number) in ends.items()}
+            node.register_hook(partial(_as_uncompiled, behind_ends, places))
+        return outputs
+
+    return call
+
+
+def _as_uncompiled(
+    behind: dict[int, set[int]], places: list[set[int]], made: Any, given: Any
+) -> tuple[Any, ...] | None:
+    """The gradients that a compiled graph made, without those that come from none of the gradients given to it."""
+    used = {number for number, one in enumerate(given) if one is not None}
+    if used == behind.keys() or not used <= behind.keys():  # there are others where an input was written to
+        return None
+    needed = set().union(*(behind[number] for number in used))
+    return tuple(one if not place or place & needed else None for one, place in zip(made, places, strict=True))
+
+
+def _behind_outputs(graph: Any, weights: tuple[Any, ...], inputs: Sequence[Any]) -> dict[int, set[int]]:
+    """To which weights and inputs of a graph, all counted in one row, a gradient of each output goes: found in a run
+    without values. Nothing for a graph with a single output.
+    """
+    import torch
+    from torch._guards import detect_fake_mode
+    from torch._subclasses import FakeTensor
+
+    nodes = list(graph.graph.nodes)
+    if len(nodes[-1].args[0]) < 2:
+        return {}
+    traced = [node.meta.get("example_value") for node in nodes if node.op == "placeholder"]
+    mode = next((one.fake_mode for one in traced if isinstance(one, FakeTensor)), detect_fake_mode(inputs))
+    with ExitStack() as within:
+        for one in (mode, torch.enable_grad()):
+            within.enter_context(one)
+        if mode.shape_env is not None:
+            within.enter_context(mode.shape_env.suppress_guards())
+            within.enter_context(mode.shape_env.ignore_fresh_unbacked_symbols())
+        leaves = [_leaf(one) for one in (*map(mode.from_tensor, weights), *traced)]
+        given = [one.clone() if isinstance(one, torch.Tensor) else one for one in leaves]
+        names = [name for name, _ in graph.named_parameters()]
+        found = torch.func.functional_call(graph, dict(zip(names, given, strict=False)), tuple(given[len(names) :]))
+    known = {id(one): index for index, one in enumerate(leaves)}
+    leaves_behind = ((index, _leaves_behind(one)) for index, one in enumerate(found) if isinstance(one, torch.Tensor))
+    return {index: {known[id(one)] for one in these if id(one) in known} for index, these in leaves_behind}
+
+
+def _leaf(one: Any) -> Any:
+    import torch
+
+    return one.detach().clone().requires_grad_(one.requires_grad) if isinstance(one, torch.Tensor) else one
+
+
+def _leaves_behind(output: Any) -> list[Any]:
+    return [one.variable for one in nodes_behind([output]) if type(one).__name__ == "AccumulateGrad"]
+
+
+def _end(output: Any) -> tuple[Any, int] | None:
+    """The node of a compiled graph that an output comes from, and which of the node's outputs it is."""
+    import torch
+
+    if not isinstance(output, torch.Tensor):
+        return None
+    base = output._base if output._is_view() else output
+    return (base.grad_fn, base.output_nr) if type(base.grad_fn).__name__ == "CompiledFunctionBackward" else None
+
+
+def _places(node: Any, given: Iterable[Any]) -> list[set[int]]:
+    """Which of the tensors that were given to a compiled graph its gradients belong to, in their order."""
+    import torch
+
+    known: dict[Any, set[int]] = {}
+    for index, one in enumerate(given):
+        if isinstance(one, torch.Tensor) and one.requires_grad:
+            known.setdefault(id(one) if one.is_leaf else (one.grad_fn, one.output_nr), set()).add(index)
+    accumulates = "AccumulateGrad"
+    following = [
+        id(one.variable) if type(one).__name__ == accumulates else (one, number) for one, number in node.next_functions
+    ]
+    return [known.get(one, set()) for one in following]

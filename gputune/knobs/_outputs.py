@@ -11,6 +11,8 @@ PLAIN = frozenset((int, float, complex, bool, str, bytes, NoneType))
 LONG = 16
 """A container of this many elements or more is skipped if all are plain. Asking that of shorter ones takes longer than
 looking into each element."""
+MOST_NODES = 100_000
+"""The nodes of an autograd graph that are looked at."""
 
 
 Known = dict[int, tuple[Any, Any]]
@@ -145,6 +147,18 @@ def opaque(output: Any) -> str | None:
     if not inside and not isinstance(output, tuple | list | dict):
         return type(output).__name__
     return next(filter(None, map(opaque, inside)), None)
+
+
+def nodes_behind(outputs: Collection[Any]) -> set[Any]:
+    """The nodes of an autograd graph."""
+    waiting = [one.grad_fn for one in outputs if one.grad_fn is not None]
+    known = set(waiting)
+    while waiting and len(known) < MOST_NODES:
+        for following, _ in waiting.pop().next_functions:
+            if following is not None and following not in known:
+                known.add(following)
+                waiting.append(following)
+    return known
 
 
 def is_channels_last(tensor: Any) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 from ..resources.printable import printable
 from . import Numerics, Obstacle, Phase, Root, Stage, Value
 from ._called import PLACE, called
-from ._compiler import Compiled, graphs, keep_alpha, seed_apart, tell_caches_apart
+from ._compiler import BackwardFailed, Compiled, graphs, keep_alpha, keep_buffers, seed_apart, tell_caches_apart
 from ._outputs import tensors
 from ._random import common_sources, put_back_after
 from ._signals import passed_a_handler
@@ -53,6 +53,7 @@ def obstacle(root: Root, value: Value) -> Obstacle | None:
         "the program differentiates gradients (create_graph), which torch.compile does not support": (
             "double backward" in root.features
         ),
+        "the program runs backward passes through its outputs one by one": "backward by parts" in root.features,
     }
     why = next((why for why, is_so in reasons.items() if is_so), None)
     return Obstacle(why) if why else None
@@ -65,8 +66,6 @@ def turn_on(root: Root, value: Value) -> Value:
     if hasattr(config, "backward_pass_autocast"):
         # Otherwise the backward pass would be traced under the call's autocast.
         config.backward_pass_autocast = "off"  # noqa: S105 - no password
-    if hasattr(config, "donated_buffer"):
-        config.donated_buffer = False  # with it, backward(retain_graph=True) raises
     # As of TF32 that is off, or of its own deprecated parts.
     warnings.filterwarnings("ignore", module=r"torch\._(dynamo|functorch|inductor)\.")
     tell_caches_apart(root.call.dtype or root.seen.autocast)
@@ -112,10 +111,6 @@ def _trace_as_written(call: int, on: bool) -> None:
 def _is_compiled(module: Any) -> bool:
     call = module._compiled_call_impl
     return getattr(call, "users", call) is not None or type(module).__name__ == "OptimizedModule"
-
-
-class BackwardFailed(RuntimeError):
-    """The backward pass of a compiled call fails."""
 
 
 def rehearse(model: Any, output: Any, device: str) -> None:
@@ -175,6 +170,7 @@ def compiled_call(
         return output
 
     keep_alpha()
+    keep_buffers()
     seed_apart()
     tell_caches_apart()
     compiled = Compiled(forward, model, options)

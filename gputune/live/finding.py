@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from ..knobs._called import saves_through_hooks
-from ..knobs._outputs import asks_for_last, changed, opaque, tensors
+from ..knobs._outputs import asks_for_last, changed, nodes_behind, opaque, tensors
 from ..knobs._signals import is_for_the_program
 from . import observer
 from .held import Attribute
@@ -19,8 +19,6 @@ from .states import Before, States
 
 PATIENCE = 3
 """So many iterations are watched for a model. A step that calls its parent class's counts as two."""
-MOST_NODES = 100_000
-"""The nodes of an autograd graph that are looked at."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -137,7 +135,7 @@ class ModelFinder(observer.Follower):
         if seen is None:
             shapes = [tuple(one.shape) for one in tensors(inputs)]
             seen = self.seen[id(model)] = Seen(model=weakref.ref(model), shapes=shapes)
-            nodes = _nodes(found)
+            nodes = nodes_behind(found)
             functions = {node._forward_cls for node in nodes if hasattr(node, "_forward_cls")}
             functions = {one for one in functions if _is_custom(one)}
             seen.functions = sorted({one.__qualname__ for one in functions})
@@ -163,12 +161,20 @@ class ModelFinder(observer.Follower):
             seen.computed, seen.keeps = states.computed
 
     def _hook(self, outputs: Collection[Any]) -> None:
-        for one in outputs:
+        passes: dict[int, int] = {}
+        for number, one in enumerate(outputs):
             part = weakref.ref(one) if len(outputs) > 1 else lambda: None  # nothing else is computed from it
-            self._hooks.append(one.register_hook(partial(self._in_backward, part)))
+            self._hooks.append(one.register_hook(partial(self._in_backward, part, number, passes)))
 
-    def _in_backward(self, part: Callable[[], Any], _: Any) -> None:
-        """The gradient of an output arrives."""
+    def _in_backward(self, part: Callable[[], Any], number: int, passes: dict[int, int], _: Any) -> None:
+        """The gradient of an output arrives. `passes` are the backward passes, by the number of an output of the same
+        call, in which its first gradient did.
+        """
+        import torch
+
+        passes.setdefault(number, torch._C._current_graph_task_id())
+        if len(set(passes.values())) > 1:
+            self.features.add("backward by parts")
         one = part()
         if one is None or one.grad_fn is None:
             return
@@ -196,18 +202,6 @@ def _uncopied(output: Any) -> str | None:
             raise
         return type(output).__name__
     return None
-
-
-def _nodes(outputs: list[Any]) -> set[Any]:
-    """The nodes of an autograd graph."""
-    waiting = [one.grad_fn for one in outputs if one.grad_fn is not None]
-    known = set(waiting)
-    while waiting and len(known) < MOST_NODES:
-        for following, _ in waiting.pop().next_functions:
-            if following is not None and following not in known:
-                known.add(following)
-                waiting.append(following)
-    return known
 
 
 def _is_outsized(node: Any) -> bool:

@@ -52,6 +52,9 @@ class Injection(observer.Follower):
         """What is turned on in a program that may be inference-only."""
         self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._awaited: weakref.ref[Any] | None = None
+        """The optimizer whose next step ends what is looked at: the last one that stepped in the first iteration."""
+        self._is_first = False
+        """Whether no optimizer has stepped twice since the first one did."""
         self._tuned: TunedProgram | None = None
         self._done: weakref.WeakSet[Any] = weakref.WeakSet()
         self._untrained: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -99,9 +102,13 @@ class Injection(observer.Follower):
         if optimizer not in self._optimizers:
             self._optimizers.add(optimizer)
             if self._awaited is None or self._awaited() is None:
-                self._awaited = weakref.ref(optimizer)
                 self._finder.start()
-        elif self._awaited is not None and self._awaited() in (optimizer, None) and self._finder.has_looked():
+                self._is_first = True
+            if self._is_first:
+                self._awaited = weakref.ref(optimizer)
+            return
+        self._is_first = False
+        if self._awaited is not None and self._awaited() in (optimizer, None) and self._finder.has_looked():
             self._awaited = None
             self._turn_on(self._finder)
 

@@ -19,8 +19,9 @@ from .loading import asked_late, made_with
 Undo = Callable[[], object]
 Function = Callable[..., Any]
 Feature = Literal[
-    "autocast", "selective checkpointing", "reentrant checkpointing", "double backward", "gradients of outputs"
-]
+    "autocast", "selective checkpointing", "reentrant checkpointing",
+    "double backward", "backward by parts", "gradients of outputs",
+]  # fmt: skip
 """A feature of torch that a program uses itself, and that a setting may not bear."""
 
 

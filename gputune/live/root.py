@@ -145,10 +145,13 @@ class Root:
 
 
 def found_roots(finder: ModelFinder, optimizers: Iterable[Any]) -> list[Root]:
-    """The models that were seen and still exist; the finder forgets them."""
-    found = [(seen.model(), seen) for seen in finder.seen.values()]
+    """The models that were seen and still exist; the finder forgets them. What is inside a model whose forward steps an
+    optimizer may have been seen because of that step, after which the finder began.
+    """
+    found = [(model, seen) for seen in finder.seen.values() if (model := seen.model()) is not None]
     finder.seen.clear()
-    return [root_of(finder, model, seen, optimizers) for model, seen in found if model is not None]
+    inside = {one for model, seen in found if seen.trains for one in model.modules() if one is not model}
+    return [root_of(finder, model, seen, optimizers) for model, seen in found if model not in inside]
 
 
 def root_of(finder: ModelFinder, model: Any, seen: Seen, optimizers: Iterable[Any]) -> Root:

@@ -168,6 +168,23 @@ class TestBackward:
         out.sum().backward()
         assert ("gradients of outputs" in finder.features) is (asked and together)
 
+    @pytest.mark.parametrize(
+        ("use", "one_by_one"),
+        [
+            (lambda one, other: (one + other).sum().backward(), False),
+            (lambda one, other: one.sum().backward(), False),
+            (lambda one, other: (one.sum().backward(retain_graph=True), one.sum().backward()), False),
+            (lambda one, other: (one.sum().backward(retain_graph=True), other.sum().backward()), True),
+        ],
+    )
+    def test_backward_passes_through_outputs_one_by_one_are_seen(
+        self, finder: ModelFinder, use: Any, one_by_one: bool
+    ) -> None:
+        model = Calls(lambda x: (x.sin(), x.cos()))
+        for _ in range(2):
+            use(*model(X_ASKED))
+        assert ("backward by parts" in finder.features) is one_by_one
+
     def test_afterwards_no_hook_is_left(self, finder: ModelFinder) -> None:
         model = Calls(lambda x: (x, model.layer.weight))
         out, weight = model(X)

@@ -81,6 +81,22 @@ def is_mixed(model: Any) -> bool:
     return getattr(call_of(model), "dtype", None) == HALF
 
 
+class TwoHeads(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.heads = nn.ModuleList([mlp(), mlp()])
+
+    def forward(self, x: Any) -> Any:
+        return tuple(head(x) for head in self.heads)
+
+
+class TrainsWithin(TwoHeads):
+    def forward(self, x: Any) -> Any:
+        self.optimizer = getattr(self, "optimizer", None) or sgd(self.heads[0])
+        step(self.optimizer, self.heads[0])
+        return self.heads[1](x)
+
+
 class TestWhen:
     def test_after_the_second_step_of_the_first_optimizer(self, start: Start) -> None:
         before, session, model = nn.Module.__call__, start(), mlp()
@@ -174,6 +190,24 @@ class TestWhen:
         trained(model, steps=1)
         trained(other, steps=3)
         assert is_mixed(other)
+
+    def test_where_optimizers_take_turns_the_whole_of_an_iteration_is_looked_at(self, start: Start) -> None:
+        session, model = start({"compile": True}), TwoHeads()
+        optimizers = [sgd(one) for one in model.heads]
+        for _ in range(2):
+            for output, optimizer in zip(model(X), optimizers, strict=True):
+                output.sum().backward()
+                optimizer.step()
+        why = "the program runs backward passes through its outputs one by one"
+        assert session.became("compile") == ("skipped", why)
+
+    def test_what_is_inside_a_model_whose_forward_steps_an_optimizer_is_left(self, start: Start) -> None:
+        session, model = start({"compile": True, **BOTH}), TrainsWithin()
+        optimizer = sgd(model)
+        for _ in range(2):
+            step(optimizer, model)
+        assert session.became("amp_dtype")[0] == "skipped"
+        assert [call_of(one) for one in model.heads] == [None, None]
 
 
 class TestWhat:

@@ -1,0 +1,184 @@
+"""Compiled graphs, whose backward passes give gradients to the weights that have some uncompiled, and to no others."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from gputune.knobs import _compiler as compiler
+from gputune.knobs.compile import compiled_call
+
+
+@pytest.fixture
+def uncompiled_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Graphs are compiled, but not their kernels, which would take most of the time."""
+    torch._dynamo.reset()
+    eager = torch._dynamo.lookup_backend("aot_eager")
+    monkeypatch.setattr(torch._dynamo, "lookup_backend", lambda _: lambda graph, inputs, **__: eager(graph, inputs))
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(context: Any, x: Any) -> Any:
+        context.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(context: Any, *gradients: Any) -> Any:
+        return 2 * context.saved_tensors[0] * gradients[0]
+
+
+def heads(self: Any, x: Any) -> Any:
+    hidden = self.trunk(x).relu()
+    return self.first(hidden), self.second(hidden)
+
+
+def views(self: Any, x: Any) -> Any:
+    hidden = self.trunk(x)
+    both = self.first(hidden)
+    return both[:, :2], self.second(hidden).T, both[:, 2:], hidden.view(-1)
+
+
+def detached(self: Any, x: Any) -> Any:
+    hidden = self.trunk(x)
+    with torch.no_grad():
+        target = self.second(hidden)
+    return self.first(hidden) + target, self.second(hidden.detach())
+
+
+def functions(self: Any, x: Any) -> Any:
+    hidden = self.trunk(x)
+    return Square.apply(self.first(hidden)), Square.apply(self.second(hidden))
+
+
+def checkpointed(self: Any, x: Any) -> Any:
+    hidden = torch.utils.checkpoint.checkpoint(self.trunk, x, use_reentrant=False)
+    return self.first(hidden), self.second(hidden)
+
+
+def written_to(self: Any, x: Any) -> Any:
+    other = self.second(x)
+    other.add_(self.trunk(x))
+    return self.first(x), other
+
+
+def broken(self: Any, x: Any) -> Any:
+    hidden = self.trunk(x)
+    one, other = self.first(hidden), self.second(hidden)
+    torch._dynamo.graph_break()
+    return one * 2, other + 1
+
+
+def kept_aside(self: Any, x: Any) -> Any:
+    hidden = self.trunk(x)
+    self.aside = self.second(hidden)
+    return (self.first(hidden),)
+
+
+def tied(self: Any, x: Any) -> Any:
+    hidden = self.trunk(x)
+    return self.first(hidden), hidden @ self.first.weight, self.second(hidden)
+
+
+class Net(nn.Module):
+    def __init__(self, form: Callable[..., Any]) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.trunk, self.first, self.second = (nn.Linear(4, 4) for _ in range(3))
+        self.form = form
+
+    def forward(self, x: Any) -> Any:
+        return self.form(self, x)
+
+
+def gradients(model: nn.Module, outputs: Any, asked: int, *more: Any) -> dict[str, Any]:
+    for one in (*more, *model.parameters()):
+        one.grad = None
+    outputs[asked].square().sum().backward()
+    named = [*model.named_parameters(), *((f"input {number}", one) for number, one in enumerate(more))]
+    return {name: one.grad for name, one in named}
+
+
+def assert_same(found: dict[str, Any], plain: dict[str, Any]) -> None:
+    assert {name for name, one in found.items() if one is None} == {name for name, one in plain.items() if one is None}
+    for name, one in plain.items():
+        if one is not None:
+            torch.testing.assert_close(found[name], one)
+
+
+@pytest.mark.usefixtures("uncompiled_kernels")
+class TestGradientsOfParts:
+    @pytest.mark.parametrize(
+        "form", [heads, views, detached, functions, checkpointed, written_to, broken, kept_aside, tied]
+    )
+    def test_what_the_loss_leaves_out_has_none(self, form: Callable[..., Any]) -> None:
+        model = Net(form)
+        plain, call = deepcopy(model), compiled_call(model)
+        for batch in (3, 5):  # for which torch compiles once more
+            x = torch.randn(batch, 4)
+            for asked in range(len(plain(x))):
+                assert_same(gradients(model, call(x), asked), gradients(plain, plain(x), asked))
+
+    def test_nor_has_an_input_that_it_does_not_depend_on(self) -> None:
+        model = Net(heads)
+        model.forward = lambda one, other: (model.first(one), model.second(other))  # type: ignore
+        call, one, other = compiled_call(model), torch.ones(2, 4, requires_grad=True), torch.ones(2, 4)
+        before = nn.Linear(4, 4)
+        plain = gradients(model, model(one, before(other)), 0, one, *before.parameters())
+        assert_same(gradients(model, call(one, before(other)), 0, one, *before.parameters()), plain)
+        assert plain["input 0"] is not None
+        assert plain["input 1"] is None
+
+    def test_gradients_that_are_there_stay_as_they_are(self) -> None:
+        model = Net(heads)
+        call = compiled_call(model)
+        call(torch.ones(2, 4))[1].sum().backward()
+        before = model.second.weight.grad
+        call(torch.ones(2, 4))[0].sum().backward()
+        assert before is not None
+        assert model.second.weight.grad is before
+        assert before._version == 0
+
+    def test_a_call_fails_if_hooks_on_weights_would_be_called_with_none(self) -> None:
+        model = Net(heads)
+        call = compiled_call(model)
+        call(torch.ones(2, 4))
+        model.trunk.weight.register_hook(torch.Tensor.sign)  # behind all outputs
+        call(torch.ones(2, 4))
+        model.second.weight.register_hook(torch.Tensor.sign)
+        with pytest.raises(compiler.BackwardFailed, match="weights that not all outputs depend on have hooks"):
+            call(torch.ones(2, 4))
+
+    def test_random_numbers_stay_as_they_are(self) -> None:
+        model = Net(lambda self, x: (nn.functional.dropout(self.first(x)), self.second(x)))
+        call, before = compiled_call(model), torch.get_rng_state()
+        expected = [model(torch.ones(2, 4))[0], torch.rand(1)]
+        torch.set_rng_state(before)
+        for one, other in zip([call(torch.ones(2, 4))[0], torch.rand(1)], expected, strict=True):
+            torch.testing.assert_close(one, other)
+
+
+@pytest.mark.slow
+def test_with_torchs_own_kernels() -> None:
+    model = Net(heads)
+    plain, call, x = deepcopy(model), compiled_call(model, rehearse_on="cpu"), torch.randn(3, 4)
+    for asked in (0, 1):
+        assert_same(gradients(model, call(x), asked), gradients(plain, plain(x), asked))
+
+
+@pytest.mark.slow
+def test_no_graph_that_gives_its_buffers_away_gets_into_the_cache_on_disk(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(torch.compiler.config, "cache_key_tag", "")
+    model = Net(lambda self, x: Square.apply(self.first(x)))
+    for gives_away in (True, False):
+        monkeypatch.setattr(torch._functorch.config, "donated_buffer", gives_away)
+        torch._dynamo.reset()
+        loss = compiled_call(model)(torch.ones(2, 4)).sum()
+        one = torch.autograd.grad(loss, model.first.weight, retain_graph=not gives_away)
+    torch.testing.assert_close(torch.autograd.grad(loss, model.first.weight), one)
