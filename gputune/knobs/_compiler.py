@@ -106,7 +106,7 @@ class Compiled:
         self._frozen: list[Any] = []
         # torch counts how often it compiles by code, not by function.
         self._function.__code__ = self._function.__code__.replace()
-        self._call = torch.compile(self._function, backend=in_parts, options=self._options)
+        self._call = torch.compile(self._function, backend=inductor_in_parts, options=self._options)
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         if self._frozen and any(one.requires_grad for one in self._frozen):
@@ -121,7 +121,9 @@ class Compiled:
                 self._frozen = [one for one in self._model.parameters() if not one.requires_grad]
 
 
-def in_parts(graph: Any, inputs: Sequence[Any], *, options: dict[str, Any] | None = None) -> Callable[..., Any]:
+def inductor_in_parts(
+    graph: Any, inputs: Sequence[Any], *, options: dict[str, Any] | None = None
+) -> Callable[..., Any]:
     """Compile a graph with torch's default compiler, and have a backward pass make gradients as an uncompiled one does:
     torch makes zeros for weights behind outputs that the backward pass leaves out, with which AdamW decays them. Such a
     weight's hooks would be called with None, so a call raises BackwardFailed where there are any.
@@ -176,12 +178,11 @@ def _behind_outputs(graph: Any, weights: tuple[Any, ...], inputs: Sequence[Any])
         return {}
     traced = [node.meta.get("example_value") for node in nodes if node.op == "placeholder"]
     mode = next((one.fake_mode for one in traced if isinstance(one, FakeTensor)), detect_fake_mode(inputs))
+    shapes = mode.shape_env
+    unchanged = [shapes.suppress_guards(), shapes.ignore_fresh_unbacked_symbols()] if shapes else []
     with ExitStack() as within:
-        for one in (mode, torch.enable_grad()):
+        for one in (mode, torch.enable_grad(), *unchanged):
             within.enter_context(one)
-        if mode.shape_env is not None:
-            within.enter_context(mode.shape_env.suppress_guards())
-            within.enter_context(mode.shape_env.ignore_fresh_unbacked_symbols())
         leaves = [_leaf(one) for one in (*map(mode.from_tensor, weights), *traced)]
         given = [one.clone() if isinstance(one, torch.Tensor) else one for one in leaves]
         names = [name for name, _ in graph.named_parameters()]
@@ -219,8 +220,5 @@ def _places(node: Any, given: Iterable[Any]) -> list[set[int]]:
     for index, one in enumerate(given):
         if isinstance(one, torch.Tensor) and one.requires_grad:
             known.setdefault(id(one) if one.is_leaf else (one.grad_fn, one.output_nr), set()).add(index)
-    accumulates = "AccumulateGrad"
-    following = [
-        id(one.variable) if type(one).__name__ == accumulates else (one, number) for one, number in node.next_functions
-    ]
-    return [known.get(one, set()) for one in following]
+    following = ((one, number, type(one).__name__ == "AccumulateGrad") for one, number in node.next_functions)
+    return [known.get(id(one.variable) if is_leaf else (one, number), set()) for one, number, is_leaf in following]

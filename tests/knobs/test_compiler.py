@@ -17,7 +17,7 @@ def uncompiled_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Graphs are compiled, but not their kernels, which would take most of the time."""
     torch._dynamo.reset()
     eager = torch._dynamo.lookup_backend("aot_eager")
-    monkeypatch.setattr(torch._dynamo, "lookup_backend", lambda _: lambda graph, inputs, **__: eager(graph, inputs))
+    monkeypatch.setattr("torch._dynamo.lookup_backend", lambda _: lambda graph, inputs, **__: eager(graph, inputs))
 
 
 class Square(torch.autograd.Function):
@@ -174,10 +174,10 @@ def test_no_graph_that_gives_its_buffers_away_gets_into_the_cache_on_disk(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(torch.compiler.config, "cache_key_tag", "")
+    monkeypatch.setattr("torch.compiler.config.cache_key_tag", "")
     model = Net(lambda self, x: Square.apply(self.first(x)))
     for gives_away in (True, False):
-        monkeypatch.setattr(torch._functorch.config, "donated_buffer", gives_away)
+        monkeypatch.setattr("torch._functorch.config.donated_buffer", gives_away)
         torch._dynamo.reset()
         loss = compiled_call(model)(torch.ones(2, 4)).sum()
         one = torch.autograd.grad(loss, model.first.weight, retain_graph=not gives_away)
