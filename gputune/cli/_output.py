@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 PROFILE = re.compile(rb'^\s*{?\s*"?schema"?\s*:', re.MULTILINE)
-PAGE = re.compile(rb"<(!DOCTYPE )?html", re.IGNORECASE)
+PAGE = re.compile(rb"<title>[^<]*: gputune</title>")
 REPORT = re.compile(rb"^# gputune bug report")
 LOOKED_AT = 4096
 """The bytes at the beginning of a file that tell what it is."""

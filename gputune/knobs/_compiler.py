@@ -125,8 +125,8 @@ def inductor_in_parts(
     graph: Any, inputs: Sequence[Any], *, options: dict[str, Any] | None = None
 ) -> Callable[..., Any]:
     """Compile a graph with torch's default compiler, and have a backward pass make gradients as an uncompiled one does:
-    torch makes zeros for weights behind outputs that the backward pass leaves out, with which AdamW decays them. Such a
-    weight's hooks would be called with None, so a call raises BackwardFailed where there are any.
+    torch makes zeros for weights behind outputs that the backward pass leaves out, with which AdamW decays them. Here
+    they have None; hooks there would be called with it, so a call raises BackwardFailed where there are or may be any.
     """
     from torch._dynamo import lookup_backend
 
@@ -139,8 +139,10 @@ def inductor_in_parts(
 
     def call(*inputs: Any) -> Any:
         given = (*weights, *inputs)
-        if any(given[index].is_leaf and given[index]._backward_hooks for index in apart):
-            raise BackwardFailed("in its backward pass: weights that not all outputs depend on have hooks")
+        if any(_may_have_hooks(given[index]) for index in apart):
+            raise BackwardFailed(
+                "in its backward pass: what not all outputs depend on has hooks, or is itself computed"
+            )
         outputs = run(*inputs)
         ends = {index: end for index, one in enumerate(outputs) if (end := _end(one))}
         if ends:
@@ -152,6 +154,11 @@ def inductor_in_parts(
         return outputs
 
     return call
+
+
+def _may_have_hooks(given: Any) -> bool:
+    """Of what is computed from others these may have them, which nobody can see."""
+    return not given.is_leaf or bool(given._backward_hooks or given._post_accumulate_grad_hooks)
 
 
 def _as_uncompiled(
@@ -184,18 +191,24 @@ def _behind_outputs(graph: Any, weights: tuple[Any, ...], inputs: Sequence[Any])
         for one in (mode, torch.enable_grad(), *unchanged):
             within.enter_context(one)
         leaves = [_leaf(one) for one in (*map(mode.from_tensor, weights), *traced)]
-        given = [one.clone() if isinstance(one, torch.Tensor) else one for one in leaves]
+        given = [one.clone() if isinstance(one, torch.Tensor) and one.requires_grad else one for one in leaves]
         names = [name for name, _ in graph.named_parameters()]
         found = torch.func.functional_call(graph, dict(zip(names, given, strict=False)), tuple(given[len(names) :]))
-    known = {id(one): index for index, one in enumerate(leaves)}
-    leaves_behind = ((index, _leaves_behind(one)) for index, one in enumerate(found) if isinstance(one, torch.Tensor))
-    return {index: {known[id(one)] for one in these if id(one) in known} for index, these in leaves_behind}
+    known, inputs_given = {id(one): index for index, one in enumerate(leaves)}, set(map(id, given))
+    made = {index: one for index, one in enumerate(found) if isinstance(one, torch.Tensor)}
+    return {
+        index: {known[id(leaf)] for leaf in _leaves_behind(one) if id(leaf) in known}
+        for index, one in made.items()
+        if id(one) not in inputs_given and id(one._base) not in inputs_given  # a graph does not make these
+    }
 
 
 def _leaf(one: Any) -> Any:
     import torch
 
-    return one.detach().clone().requires_grad_(one.requires_grad) if isinstance(one, torch.Tensor) else one
+    if not isinstance(one, torch.Tensor) or getattr(one, "item_memo", None) is not None:  # a number that is known
+        return one
+    return one.detach().clone().requires_grad_(one.requires_grad)
 
 
 def _leaves_behind(output: Any) -> list[Any]:

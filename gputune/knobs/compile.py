@@ -35,7 +35,7 @@ AS_WRITTEN = ("skip_nnmodule_hook_guards", "rewrite_assert_with_torch_assert")
 """Options with which torch traces faster, but otherwise than the code is written: it forgets hooks that a program adds
 later, and raises RuntimeError for an assert on a tensor. Both are off while a model is compiled, here and in what the
 program compiles itself."""
-CHANGES = "draws from Python's random, or changes a float or a deque"
+CHANGES = "draws from Python's or NumPy's random, or changes a float or a deque"
 FAULTS = r"dtype|scalar ?type|stride|contiguous|layout|compil|inductor|triton|cuda graph"
 
 
@@ -117,9 +117,10 @@ def rehearse(model: Any, output: Any, device: str) -> None:
     """Run the backward pass behind an output of a model's, with gradients of zero that go nowhere, and put the random
     numbers that it draws back.
 
-    Raises BackwardFailed where it fails. It is not run where code of the program's would be called: for a model with
-    backward hooks, weights with hooks, and a model that is not compiled as a whole, since hooks of activations cannot
-    be seen. Where memory does not suffice nothing is known.
+    Raises BackwardFailed where it fails, and where a gradient is no number: an infinite derivative behind an output
+    that a loss leaves out would make it so for what that shares with others. It is not run where code of the program's
+    would be called: for a model with backward hooks, weights with hooks, and a model that is not compiled as a whole,
+    since hooks of activations cannot be seen. Where memory does not suffice nothing is known.
     """
     import torch
 
@@ -132,11 +133,14 @@ def rehearse(model: Any, output: Any, device: str) -> None:
     zeros = [torch.zeros_like(one) for one in outputs]
     try:
         with torch.autocast(device, enabled=False), put_back_after(common_sources(weights, device)):
-            torch.autograd.grad(outputs, weights, zeros, retain_graph=True, allow_unused=True)
+            found = torch.autograd.grad(outputs, weights, zeros, retain_graph=True, allow_unused=True)
+        finite = all(bool(one.isfinite().all()) for one in found if one is not None and one.layout == torch.strided)
     except torch.cuda.OutOfMemoryError:
         return
     except Exception as error:
         raise BackwardFailed(f"in its backward pass: {type(error).__name__}: {error}") from error
+    if not finite:
+        raise BackwardFailed("in its backward pass: gradients of zero become NaN behind an infinite derivative")
 
 
 def _is_of_one_graph(output: Any) -> bool:

@@ -74,8 +74,9 @@ class ModelFinder(observer.Follower):
         """What the call that runs may change, if it is a model's first."""
         self._has_stepped = False
         """Whether an optimizer has stepped since the last call began."""
-        self._hooks: list[Any] = []
-        """Handles of the hooks on the models' outputs, which notice what a program does with gradients."""
+        self._hooks: list[tuple[Any, Callable[[], Any]]] = []
+        """Handles of the hooks on the models' outputs, which notice what a program does with gradients; and the outputs
+        of a model that has several."""
 
     def start(self) -> None:
         self.is_active, self._patience = True, PATIENCE
@@ -86,7 +87,10 @@ class ModelFinder(observer.Follower):
         observer.leave(self)
         self._before = None
         while self._hooks:
-            self._hooks.pop().remove()
+            handle, part = self._hooks.pop()
+            if (one := part()) is not None and _is_asked_for(one):  # also where no gradient arrived yet
+                self.features.add("gradients of outputs")
+            handle.remove()
 
     def has_looked(self) -> bool:
         """Whether, after one more iteration, it has models or waits for none any longer. Then it has stopped."""
@@ -164,7 +168,7 @@ class ModelFinder(observer.Follower):
         passes: dict[int, int] = {}
         for number, one in enumerate(outputs):
             part = weakref.ref(one) if len(outputs) > 1 else lambda: None  # nothing else is computed from it
-            self._hooks.append(one.register_hook(partial(self._in_backward, part, number, passes)))
+            self._hooks.append((one.register_hook(partial(self._in_backward, part, number, passes)), part))
 
     def _in_backward(self, part: Callable[[], Any], number: int, passes: dict[int, int], _: Any) -> None:
         """The gradient of an output arrives. `passes` are the backward passes, by the number of an output of the same
@@ -176,11 +180,14 @@ class ModelFinder(observer.Follower):
         if len(set(passes.values())) > 1:
             self.features.add("backward by parts")
         one = part()
-        if one is None or one.grad_fn is None:
-            return
-        hooks = one._backward_hooks or ()  # none any more behind what writes to it
-        if one.retains_grad or len(hooks) > 1 or _ends_at(one.grad_fn):
+        if one is not None and one.grad_fn is not None and (_is_asked_for(one) or _ends_at(one.grad_fn)):
             self.features.add("gradients of outputs")
+
+
+def _is_asked_for(output: Any) -> bool:
+    """Whether the program, too, waits for the gradient of an output."""
+    hooks = output._backward_hooks or ()  # none any more behind what writes to it
+    return bool(output.retains_grad or len(hooks) > 1)
 
 
 def _ends_at(node: Any) -> bool:

@@ -7,6 +7,7 @@ it draws random numbers, if it did not in the first calls.
 
 import io
 import random
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
@@ -108,8 +109,8 @@ class States:
         """The sources of random numbers that moved in calls."""
         self._buffers: list[Any] = []
         self.changes_numbers = False
-        """Whether a call that everything was kept of changed numbers that the model holds, or drew from `random` or a
-        random.Random.
+        """Whether a call that everything was kept of changed numbers that the model holds, or drew from `random`, a
+        random.Random or NumPy's global random numbers.
         """
         self.computed: tuple[list[Attribute], str | None] = [], None
         """What the last such call has left in the model (`Held`)."""
@@ -151,7 +152,7 @@ class States:
         self._usual = {place: digest(one) for place, one, _ in own if place not in self._moving}
         known = {id(one) for one in self._sources}
         self._sources += [one for one, kept in before.sources if id(one) not in known and not is_state(one, kept)]
-        self.changes_numbers |= any(one is random or isinstance(one, random.Random) for one in self._sources)
+        self.changes_numbers |= any(map(_is_of_numbers, self._sources))
         self.changes_numbers |= before.held.has_other_numbers(self._model())
         self.computed = before.held.computed(self._model())
         written = before.written()
@@ -207,6 +208,11 @@ class States:
             (one, copy_of(one)) for one in containers_in((*before.held.values, *inputs)) if id(one) not in own
         ]
         return before
+
+
+def _is_of_numbers(source: Any) -> bool:
+    """Whether it is a source of random numbers that are no tensors, other than those that torch cannot trace."""
+    return source in (random, sys.modules.get("numpy.random")) or isinstance(source, random.Random)
 
 
 def _writes(gradient: Any) -> int:

@@ -83,6 +83,10 @@ def tied(self: Any, x: Any) -> Any:
     return self.first(hidden), hidden @ self.first.weight, self.second(hidden)
 
 
+def handed_on(self: Any, x: Any) -> Any:
+    return self.first(x), self.second(x), self.trunk.weight.T * 2, self.trunk.bias
+
+
 class Net(nn.Module):
     def __init__(self, form: Callable[..., Any]) -> None:
         super().__init__()
@@ -112,7 +116,7 @@ def assert_same(found: dict[str, Any], plain: dict[str, Any]) -> None:
 @pytest.mark.usefixtures("uncompiled_kernels")
 class TestGradientsOfParts:
     @pytest.mark.parametrize(
-        "form", [heads, views, detached, functions, checkpointed, written_to, broken, kept_aside, tied]
+        "form", [heads, views, detached, functions, checkpointed, written_to, kept_aside, tied, handed_on]
     )
     def test_what_the_loss_leaves_out_has_none(self, form: Callable[..., Any]) -> None:
         model = Net(form)
@@ -123,14 +127,18 @@ class TestGradientsOfParts:
                 assert_same(gradients(model, call(x), asked), gradients(plain, plain(x), asked))
 
     def test_nor_has_an_input_that_it_does_not_depend_on(self) -> None:
-        model = Net(heads)
-        model.forward = lambda one, other: (model.first(one), model.second(other))  # type: ignore
-        call, one, other = compiled_call(model), torch.ones(2, 4, requires_grad=True), torch.ones(2, 4)
-        before = nn.Linear(4, 4)
-        plain = gradients(model, model(one, before(other)), 0, one, *before.parameters())
-        assert_same(gradients(model, call(one, before(other)), 0, one, *before.parameters()), plain)
+        model = Net(lambda self, x: (self.first(x[0]), self.second(x[1])))
+        call, asked = compiled_call(model), [torch.ones(2, 4, requires_grad=True) for _ in range(2)]
+        plain = gradients(model, model(asked), 0, *asked)
+        assert_same(gradients(model, call(asked), 0, *asked), plain)
         assert plain["input 0"] is not None
         assert plain["input 1"] is None
+
+    def test_a_number_that_changes_is_no_obstacle(self) -> None:
+        model = Net(lambda self, x: (self.first(x[0]) * x[1], self.second(x[0])))
+        call, x = compiled_call(model), torch.ones(2, 4)
+        for number in (0.1, 0.2, 0.3):
+            assert_same(gradients(model, call([x, number]), 1), gradients(model, model([x, number]), 1))
 
     def test_gradients_that_are_there_stay_as_they_are(self) -> None:
         model = Net(heads)
@@ -142,15 +150,31 @@ class TestGradientsOfParts:
         assert model.second.weight.grad is before
         assert before._version == 0
 
-    def test_a_call_fails_if_hooks_on_weights_would_be_called_with_none(self) -> None:
+    @pytest.mark.parametrize("register", [torch.Tensor.register_hook, torch.Tensor.register_post_accumulate_grad_hook])
+    def test_a_call_fails_if_hooks_on_weights_would_be_called_with_none(self, register: Callable[..., Any]) -> None:
         model = Net(heads)
         call = compiled_call(model)
         call(torch.ones(2, 4))
-        model.trunk.weight.register_hook(torch.Tensor.sign)  # behind all outputs
+        register(model.trunk.weight, torch.Tensor.sign)  # behind all outputs
         call(torch.ones(2, 4))
-        model.second.weight.register_hook(torch.Tensor.sign)
-        with pytest.raises(compiler.BackwardFailed, match="weights that not all outputs depend on have hooks"):
+        register(model.second.weight, torch.Tensor.sign)
+        with pytest.raises(compiler.BackwardFailed, match="has hooks, or is itself computed"):
             call(torch.ones(2, 4))
+
+    def test_so_does_one_of_what_is_computed_whose_hooks_nobody_can_see(self) -> None:
+        model, before = Net(lambda self, x: (self.first(x[0]), self.second(x[1]))), nn.Linear(4, 4)
+        call, x = compiled_call(model), torch.ones(2, 4)
+        call([x, x])
+        with pytest.raises(compiler.BackwardFailed):
+            call([x, before(x)])
+        with pytest.raises(compiler.BackwardFailed):
+            compiled_call(Net(broken))(x)
+
+    def test_a_rehearsal_fails_where_gradients_of_zero_become_nan(self) -> None:
+        model = Net(lambda self, x: (self.first(x), self.first(x - x).sqrt()))
+        model.first.bias.data.zero_()
+        with pytest.raises(compiler.BackwardFailed, match="gradients of zero become NaN"):
+            compiled_call(model, rehearse_on="cpu")(torch.ones(2, 4))
 
     def test_random_numbers_stay_as_they_are(self) -> None:
         model = Net(lambda self, x: (nn.functional.dropout(self.first(x)), self.second(x)))

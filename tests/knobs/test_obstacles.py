@@ -15,7 +15,8 @@ OPTIM = torch.optim
 AUTOCAST = "the program uses autocast or half precision itself"
 COMPILES = "the program compiles it itself"
 CHANGES = (
-    "its forward draws from Python's random, or changes a float or a deque, of which torch.compile makes wrong numbers"
+    "its forward draws from Python's or NumPy's random, or changes a float or a deque, of which torch.compile makes "
+    "wrong numbers"
 )
 TWICE = "the program differentiates gradients (create_graph), which torch.compile does not support"
 HOOKS = "it has hooks, which may keep what is made in inference mode"

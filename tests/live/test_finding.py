@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from torch import nn
@@ -185,6 +186,13 @@ class TestBackward:
             use(*model(X_ASKED))
         assert ("backward by parts" in finder.features) is one_by_one
 
+    def test_a_hook_that_no_gradient_has_reached_yet_is_seen(self, finder: ModelFinder) -> None:
+        out, features = Calls(lambda x: (x.sin(), x))(X_ASKED)
+        features.register_hook(lambda gradient: gradient * 2)
+        out.sum().backward()
+        finder.stop()
+        assert "gradients of outputs" in finder.features
+
     def test_afterwards_no_hook_is_left(self, finder: ModelFinder) -> None:
         model = Calls(lambda x: (x, model.layer.weight))
         out, weight = model(X)
@@ -282,8 +290,8 @@ class TestShown:
             model(X)
         assert only(finder).autocast is torch.bfloat16
 
-    @pytest.mark.parametrize("source", [random, random.Random(0)])
-    def test_a_forward_that_draws_from_pythons_random(self, finder: ModelFinder, source: Any) -> None:
+    @pytest.mark.parametrize("source", [random, random.Random(0), numpy.random])
+    def test_a_forward_that_draws_from_pythons_random_or_numpys(self, finder: ModelFinder, source: Any) -> None:
         model = Calls(lambda x: x * source.random())
         model.source = source
         model(X)
