@@ -105,7 +105,7 @@ class ModelFinder(observer.Follower):
             self.features.add(feature)
 
     def optimizer_stepped(self, optimizer: Any) -> None:
-        self._has_stepped = True
+        self._has_stepped |= self.home == observer.here()  # not in another thread meanwhile
 
     def model_calling(self, model: Any) -> None:
         self._has_stepped = False

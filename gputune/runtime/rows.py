@@ -70,4 +70,5 @@ def _value(value: Value) -> str:
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    return wrap(printable(text), width, max_lines=_MOST_LINES, placeholder=" ...", subsequent_indent=indent)
+    lines = wrap(printable(text), width, max_lines=_MOST_LINES, placeholder=" ...", subsequent_indent=indent)
+    return [line.rstrip() for line in lines]  # a space stays before a word that is broken

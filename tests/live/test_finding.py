@@ -347,6 +347,16 @@ class TestShown:
             optimizer.step()
         assert not only(finder).trains
 
+    def test_a_step_in_another_thread_meanwhile_is_none_of_its_forward(self, finder: ModelFinder) -> None:
+        def forward(x: Any) -> Any:
+            other = threading.Thread(target=torch.optim.SGD([nn.Parameter(torch.ones(1))]).step)
+            other.start()
+            other.join()
+            return x
+
+        Calls(forward)(X)
+        assert not only(finder).trains
+
     def test_a_forward_that_does_neither(self, finder: ModelFinder) -> None:
         model = Calls(nn.Sequential(nn.BatchNorm1d(4), nn.Dropout(0.5)))
         model.steps, model.heat, model.sizes = 0, 0.5, []

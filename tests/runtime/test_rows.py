@@ -110,6 +110,10 @@ def test_a_variable_that_would_steer_the_terminal_is_shown_with_escapes() -> Non
     assert "\x1b" not in str(Rows([row]))
 
 
+def test_no_space_is_left_before_a_word_that_is_longer_than_a_line() -> None:
+    assert str(Rows([skipped("a", f"{'b' * 66}; {'c' * 90}")])).splitlines()[0] == f"a: skipped, {'b' * 66};"
+
+
 def test_the_longest_reason_is_cut_in_the_table_alone() -> None:
     row = Applied(setting="omp_threads", status="failed", reasons=(str("no " * 9999),))
     text = str(Rows([row]))
