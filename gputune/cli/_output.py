@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from gputune.profile import Profile
 
 
-PROFILE = re.compile(rb'^\s*{?\s*"?schema"?\s*:', re.MULTILINE)
+PROFILE = re.compile(
+    rb'\A(?:\s|#[^\n]*\n|---)*(?:schema:|\{\s*"schema"\s*:).*?(?:^gputune:|"gputune"\s*:)', re.MULTILINE | re.DOTALL
+)
 PAGE = re.compile(rb"<title>[^<]*: gputune</title>")
 REPORT = re.compile(rb"^# gputune bug report")
 LOOKED_AT = 4096

@@ -126,13 +126,17 @@ def inductor_in_parts(
 ) -> Callable[..., Any]:
     """Compile a graph with torch's default compiler, and have a backward pass make gradients as an uncompiled one does:
     torch makes zeros for weights behind outputs that the backward pass leaves out, with which AdamW decays them. Here
-    they have None; hooks there would be called with it, so a call raises BackwardFailed where there are or may be any.
+    they have None; hooks there would be called with it, so where there are or may be any, the graph runs uncompiled.
     """
+    from torch import fx
     from torch._dynamo import lookup_backend
 
     weights = tuple(graph.parameters())  # torch 2.4 leaves them within the graph
     behind = _behind_outputs(graph, weights, inputs)
     apart = {one for some in behind.values() for one in some if not all(one in others for others in behind.values())}
+    uncompiled = fx.GraphModule(graph, fx.Graph(), type(graph).__name__)  # of a copy, since compiling changes it
+    uncompiled.graph.output(uncompiled.graph.graph_copy(graph.graph, {}))
+    uncompiled.recompile()
     run: Callable[..., Any] = lookup_backend("inductor")(graph, inputs, config_patches=options)
     places: list[set[int]] = []
     """To which weights and inputs the gradients belong that the compiled graph makes."""
@@ -140,9 +144,7 @@ def inductor_in_parts(
     def call(*inputs: Any) -> Any:
         given = (*weights, *inputs)
         if any(_may_have_hooks(given[index]) for index in apart):
-            raise BackwardFailed(
-                "in its backward pass: what not all outputs depend on has hooks, or is itself computed"
-            )
+            return uncompiled(*inputs)
         outputs = run(*inputs)
         ends = {index: end for index, one in enumerate(outputs) if (end := _end(one))}
         if ends:

@@ -205,6 +205,21 @@ def test_a_file_that_gputune_has_not_written_is_not_replaced(typed: str, tmp_pat
     assert (tmp_path / "train.py").read_text() == "import torch\n"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "my_project:\n  outputs:\n    dev: {type: duckdb}\n    schema: alice\n",  # dbt's profile.yaml
+        "schema: public\ntables: [a]\n",
+        "openapi: 3.0.0\npaths:\n  a:\n    schema: {type: string}\ngputune: no\n",
+        '{"schema": 1, "tables": []}\n',
+    ],
+)
+def test_nor_is_another_ones_that_has_a_schema_as_a_profile_does(text: str, tmp_path: Path) -> None:
+    (tmp_path / "profile.yaml").write_text(text)
+    assert "is another file, which would be lost" in refusal("probe", cwd=tmp_path)
+    assert (tmp_path / "profile.yaml").read_text() == text
+
+
 def test_a_file_that_cannot_be_read_is_not_replaced() -> None:
     said = refusal("probe", "-o", "/proc/self/mem")
     assert said == "gputune: -o /proc/self/mem: is another file, which would be lost; choose another name\n"

@@ -145,12 +145,12 @@ class TestProbe:
 
     def test_a_full_disk_keeps_the_old_file_and_loses_nothing(self, stood_in, tmp_path):
         words = "probe --budget quick --device cpu --only precision -o p.yaml"
-        result = on_a_full_disk(tmp_path, "p.yaml", words, stood_in, "schema: old")
+        result = on_a_full_disk(tmp_path, "p.yaml", words, stood_in, "schema: 1\ngputune: old")
         assert result.returncode == 3
         assert "No space left on device" in result.stderr.splitlines()[-1]
         assert "Traceback" not in result.stderr
         printed, rest = result.stdout.rsplit("filler\n", 1)
-        assert rest == "p.yaml\nschema: old\n"
+        assert rest == "p.yaml\nschema: 1\ngputune: old\n"
         assert parse(printed.encode()).settings["amp_dtype"].reason
 
     def test_ctrl_c_is_one_line_and_leaves_no_process_and_no_file(self, tmp_path):

@@ -65,13 +65,6 @@ def written_to(self: Any, x: Any) -> Any:
     return self.first(x), other
 
 
-def broken(self: Any, x: Any) -> Any:
-    hidden = self.trunk(x)
-    one, other = self.first(hidden), self.second(hidden)
-    torch._dynamo.graph_break()
-    return one * 2, other + 1
-
-
 def kept_aside(self: Any, x: Any) -> Any:
     hidden = self.trunk(x)
     self.aside = self.second(hidden)
@@ -151,24 +144,39 @@ class TestGradientsOfParts:
         assert before._version == 0
 
     @pytest.mark.parametrize("register", [torch.Tensor.register_hook, torch.Tensor.register_post_accumulate_grad_hook])
-    def test_a_call_fails_if_hooks_on_weights_would_be_called_with_none(self, register: Callable[..., Any]) -> None:
-        model = Net(heads)
-        call = compiled_call(model)
-        call(torch.ones(2, 4))
-        register(model.trunk.weight, torch.Tensor.sign)  # behind all outputs
-        call(torch.ones(2, 4))
-        register(model.second.weight, torch.Tensor.sign)
-        with pytest.raises(compiler.BackwardFailed, match="has hooks, or is itself computed"):
-            call(torch.ones(2, 4))
-
-    def test_so_does_one_of_what_is_computed_whose_hooks_nobody_can_see(self) -> None:
-        model, before = Net(lambda self, x: (self.first(x[0]), self.second(x[1]))), nn.Linear(4, 4)
+    def test_hooks_on_weights_are_called_as_uncompiled(self, register: Callable[..., Any]) -> None:
+        model, seen = Net(heads), list[Any]()
         call, x = compiled_call(model), torch.ones(2, 4)
-        call([x, x])
-        with pytest.raises(compiler.BackwardFailed):
-            call([x, before(x)])
-        with pytest.raises(compiler.BackwardFailed):
-            compiled_call(Net(broken))(x)
+        call(x)
+        register(model.second.weight, lambda one: seen.append(one.norm()))
+        register(model.trunk.weight, lambda one: seen.append(one.norm()))
+        for asked, calls in ((0, 1), (1, 2)):
+            seen.clear()
+            gradients(model, call(x), asked)
+            assert len(seen) == calls
+
+    def test_so_are_those_of_what_is_computed_which_nobody_can_see(self) -> None:
+        model, before, seen = Net(lambda self, x: (self.first(x[0]), self.second(x[1]))), nn.Linear(4, 4), list[Any]()
+        call, x = compiled_call(model), torch.ones(2, 4)
+        for asked in (0, 1):
+            given = before(x)
+            given.register_hook(lambda gradient: seen.append(gradient.norm()))
+            gradients(model, call([x, given]), asked)
+            assert len(seen) == asked
+
+    def test_a_part_behind_a_break_of_the_graph_runs_uncompiled_and_no_part_twice(self) -> None:
+        def forward(self: Any, x: Any) -> Any:
+            hidden = self.norm(self.trunk(x))
+            one, other = self.first(hidden), self.second(hidden)
+            torch._dynamo.graph_break()
+            return one * 2, other + 1
+
+        model = Net(forward)
+        model.norm = nn.BatchNorm1d(4)
+        plain, call, x = deepcopy(model), compiled_call(model), torch.randn(3, 4)
+        for asked in (0, 1):
+            assert_same(gradients(model, call(x), asked), gradients(plain, plain(x), asked))
+        assert model.norm.num_batches_tracked == 2
 
     def test_a_rehearsal_fails_where_gradients_of_zero_become_nan(self) -> None:
         model = Net(lambda self, x: (self.first(x), self.first(x - x).sqrt()))
