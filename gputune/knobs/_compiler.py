@@ -8,10 +8,6 @@ from typing import Any
 from ._outputs import nodes_behind
 
 
-class BackwardFailed(RuntimeError):
-    """The backward pass of a compiled call fails, or would do something else than uncompiled."""
-
-
 def tell_caches_apart(dtype: Any = None) -> None:
     """The cache on disk of torch 2.8 to 2.11, at least, takes a graph compiled under one dtype for another's, one from
     which `alpha` was dropped, and one that gives its buffers away.
@@ -134,9 +130,9 @@ def inductor_in_parts(
     weights = tuple(graph.parameters())  # torch 2.4 leaves them within the graph
     behind = _behind_outputs(graph, weights, inputs)
     apart = {one for some in behind.values() for one in some if not all(one in others for others in behind.values())}
-    uncompiled = fx.GraphModule(graph, fx.Graph(), type(graph).__name__)  # of a copy, since compiling changes it
-    uncompiled.graph.output(uncompiled.graph.graph_copy(graph.graph, {}))
-    uncompiled.recompile()
+    copied = fx.Graph()  # since compiling changes the other
+    copied.output(copied.graph_copy(graph.graph, {}))
+    uncompiled = fx.GraphModule(graph, copied) if apart else graph
     run: Callable[..., Any] = lookup_backend("inductor")(graph, inputs, config_patches=options)
     places: list[set[int]] = []
     """To which weights and inputs the gradients belong that the compiled graph makes."""
@@ -159,7 +155,7 @@ def inductor_in_parts(
 
 
 def _may_have_hooks(given: Any) -> bool:
-    """Of what is computed from others these may have them, which nobody can see."""
+    """Whether a tensor has hooks on its gradient, or may have some: on a computed tensor they cannot be seen."""
     return not given.is_leaf or bool(given._backward_hooks or given._post_accumulate_grad_hooks)
 
 

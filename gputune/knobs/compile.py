@@ -16,7 +16,7 @@ from typing import Any
 from ..resources.printable import printable
 from . import Numerics, Obstacle, Phase, Root, Stage, Value
 from ._called import PLACE, called
-from ._compiler import BackwardFailed, Compiled, graphs, keep_alpha, keep_buffers, seed_apart, tell_caches_apart
+from ._compiler import Compiled, graphs, keep_alpha, keep_buffers, seed_apart, tell_caches_apart
 from ._outputs import tensors
 from ._random import common_sources, put_back_after
 from ._signals import passed_a_handler
@@ -111,6 +111,10 @@ def _trace_as_written(call: int, on: bool) -> None:
 def _is_compiled(module: Any) -> bool:
     call = module._compiled_call_impl
     return getattr(call, "users", call) is not None or type(module).__name__ == "OptimizedModule"
+
+
+class BackwardFailed(RuntimeError):
+    """The backward pass of a compiled call fails, or would make NaN where an uncompiled one does not."""
 
 
 def rehearse(model: Any, output: Any, device: str) -> None:

@@ -211,7 +211,7 @@ class States:
 
 
 def _is_of_numbers(source: Any) -> bool:
-    """Whether it is a source of random numbers that are no tensors, other than those that torch cannot trace."""
+    """Whether it is a source of Python's or NumPy's random numbers that torch.compile would replace by others."""
     return source in (random, sys.modules.get("numpy.random")) or isinstance(source, random.Random)
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 import torch
+from hands_on import Squared
 from torch import nn
 
-from gputune.knobs import _compiler as compiler
-from gputune.knobs.compile import compiled_call
+from gputune.knobs.compile import BackwardFailed, compiled_call
 
 
 @pytest.fixture
@@ -18,17 +18,6 @@ def uncompiled_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     torch._dynamo.reset()
     eager = torch._dynamo.lookup_backend("aot_eager")
     monkeypatch.setattr("torch._dynamo.lookup_backend", lambda _: lambda graph, inputs, **__: eager(graph, inputs))
-
-
-class Square(torch.autograd.Function):
-    @staticmethod
-    def forward(context: Any, x: Any) -> Any:
-        context.save_for_backward(x)
-        return x * x
-
-    @staticmethod
-    def backward(context: Any, *gradients: Any) -> Any:
-        return 2 * context.saved_tensors[0] * gradients[0]
 
 
 def heads(self: Any, x: Any) -> Any:
@@ -51,7 +40,7 @@ def detached(self: Any, x: Any) -> Any:
 
 def functions(self: Any, x: Any) -> Any:
     hidden = self.trunk(x)
-    return Square.apply(self.first(hidden)), Square.apply(self.second(hidden))
+    return Squared.apply(self.first(hidden)), Squared.apply(self.second(hidden))
 
 
 def checkpointed(self: Any, x: Any) -> Any:
@@ -181,7 +170,7 @@ class TestGradientsOfParts:
     def test_a_rehearsal_fails_where_gradients_of_zero_become_nan(self) -> None:
         model = Net(lambda self, x: (self.first(x), self.first(x - x).sqrt()))
         model.first.bias.data.zero_()
-        with pytest.raises(compiler.BackwardFailed, match="gradients of zero become NaN"):
+        with pytest.raises(BackwardFailed, match="gradients of zero become NaN"):
             compiled_call(model, rehearse_on="cpu")(torch.ones(2, 4))
 
     def test_random_numbers_stay_as_they_are(self) -> None:
@@ -207,7 +196,7 @@ def test_no_graph_that_gives_its_buffers_away_gets_into_the_cache_on_disk(
 ) -> None:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr("torch.compiler.config.cache_key_tag", "")
-    model = Net(lambda self, x: Square.apply(self.first(x)))
+    model = Net(lambda self, x: Squared.apply(self.first(x)))
     for gives_away in (True, False):
         monkeypatch.setattr("torch._functorch.config.donated_buffer", gives_away)
         torch._dynamo.reset()

@@ -10,7 +10,7 @@ import torch
 from asserting import has_length, is_laid_out, raises_itself, same_dtype
 from torch import nn
 
-from gputune.knobs._compiler import BackwardFailed
+from gputune.knobs.compile import BackwardFailed
 from gputune.live.faults import is_the_programs, may_be_a_settings
 
 HALF = torch.bfloat16
