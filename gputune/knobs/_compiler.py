@@ -1,8 +1,9 @@
 """torch.compile where it would silently compute something else than it was given."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from functools import cache, partial
+from functools import cache, partial, wraps
 from typing import Any
 
 from ._outputs import nodes_behind
@@ -149,9 +150,22 @@ def inductor_in_parts(
                 places.extend(_places(node, given))
             behind_ends = {number: behind.get(index, set()) for index, (_, number) in ends.items()}
             node.register_hook(partial(_as_uncompiled, behind_ends, places))
+        if len(ends) > 1:
+            for one in (outputs[index] for index in ends):
+                one._backward_hooks = HooksOnGradients()
+                one.grad_fn._register_hook_dict(one)
         return outputs
 
     return call
+
+
+class HooksOnGradients(OrderedDict[int, Callable[[Any], Any]]):
+    """The hooks of a tensor's, which are not called with None, as torch calls them where the backward pass leaves out
+    one of a compiled graph's outputs.
+    """
+
+    def __setitem__(self, key: int, hook: Callable[[Any], Any]) -> None:
+        super().__setitem__(key, wraps(hook)(lambda gradient: None if gradient is None else hook(gradient)))
 
 
 def _may_have_hooks(given: Any) -> bool:

@@ -153,6 +153,29 @@ class TestGradientsOfParts:
             gradients(model, call([x, given]), asked)
             assert len(seen) == asked
 
+    def test_no_hook_on_an_output_is_called_with_none(self) -> None:
+        model, seen = Net(heads), list[Any]()
+        call, x = compiled_call(model), torch.ones(2, 4)
+        for asked, calls in ((0, 1), (1, 2)):
+            outputs = call(x)
+            outputs[0].register_hook(lambda one: seen.append(one.norm())).remove()
+            for one in outputs:
+                one.register_hook(lambda one: seen.append(one.norm()))
+            gradients(model, outputs, asked)
+            assert len(seen) == calls
+
+    def test_nor_is_one_that_a_forward_puts_on_an_activation_and_what_it_returns_is_used(self) -> None:
+        def turned(self: Any, x: Any) -> Any:
+            hidden = self.trunk(x)
+            other = hidden * 2
+            other.register_hook(lambda gradient: -gradient)
+            return self.first(hidden), self.second(other)
+
+        model = Net(turned)
+        plain, call, x = deepcopy(model), compiled_call(model), torch.randn(3, 4)
+        for asked in (0, 1, 0):
+            assert_same(gradients(model, call(x), asked), gradients(plain, plain(x), asked))
+
     def test_a_part_behind_a_break_of_the_graph_runs_uncompiled_and_no_part_twice(self) -> None:
         def forward(self: Any, x: Any) -> Any:
             hidden = self.norm(self.trunk(x))
