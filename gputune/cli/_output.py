@@ -52,6 +52,29 @@ def check_writable(target: Path, option: str = "-o", replaces: re.Pattern[bytes]
         raise UsageError(fault, "choose another folder") from None
 
 
+def earlier(target: Path) -> Profile | None:
+    """The profile that the file holds which a verb will write to; None where there is none, or an empty file. Raises
+    UsageError as `check_writable` does, and ProfileError for a profile of which something would be lost.
+    """
+    check_writable(target)
+    return _held(target)
+
+
+def _held(target: Path) -> Profile | None:
+    from gputune import profile
+
+    if not target.exists() or not target.stat().st_size:
+        return None
+    skipped: list[str] = []
+    try:
+        found = profile.load(target, skipped.append)
+    except ProfileError as fault:
+        raise ProfileError(f"-o {fault.message}", "correct it, or choose another name") from None
+    if skipped:
+        raise ProfileError(f"-o {skipped[0]}, which would be lost", "choose another name")
+    return found
+
+
 def _is_of_kind(target: Path, kind: re.Pattern[bytes]) -> bool:
     try:
         with target.open("rb") as file:
@@ -97,12 +120,12 @@ LOCK_SECONDS = 10.0
 """How long another process may hold the lock of a profile, which is written within a moment."""
 
 
-def write_over(target: Path, made: Callable[[Profile | None], Profile], *, existed: bool) -> Profile:
+def write_over(target: Path, made: Callable[[Profile | None], Profile]) -> Profile:
     """Write what `made` returns for the profile that is in the file by now, under a lock: others may have changed it
-    since it was read. Return what was written. Raises MeasureError as `write` does, and where a file that `existed` as
-    a profile is none any more: then it stays, and the result goes beside it. For `-` it is printed on stdout.
+    since it was read. Return what was written. Raises MeasureError as `write` does, and where something in the file
+    would be lost, or `made` raises ProfileError: then it stays, and the result goes beside it. For `-` it is printed on
+    stdout.
     """
-    from gputune import profile
     from gputune.host.node_lock import node_lock
 
     if str(target) == "-":
@@ -113,12 +136,9 @@ def write_over(target: Path, made: Callable[[Profile | None], Profile], *, exist
             file = target.resolve()
             stack.enter_context(node_lock(file.parent, f".{file.name[:80]}", LOCK_SECONDS))
         try:
-            now = profile.load(target, lambda line: None) if target.exists() else None
+            whole = made(_held(target))
         except ProfileError as fault:
-            if existed:
-                raise _written_beside(target, made(None), fault) from None
-            now = None
-        whole = made(now)
+            raise _written_beside(target, made(None), fault) from None
         write(whole, target)
     return whole
 

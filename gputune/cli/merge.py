@@ -1,5 +1,6 @@
 """`gputune merge`: one profile for several nodes of a kind, so that all ranks of a job apply the same."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -29,12 +30,13 @@ def merge(
     All must have the same GPU (or CPU) and torch: exit code 2 otherwise. Settings that a node will skip are named.
     """
     from gputune import profile
-    from gputune.cli._output import check_writable, write
+    from gputune.cli._output import earlier, write
     from gputune.host.stderr import say
     from gputune.knobs import all_knobs
+    from gputune.report.standing import with_tuned
 
     if str(output) != "-":
-        check_writable(output)
+        earlier(output)
     loaded = [profile.load(path) for path in profiles]
     for path, other in zip(profiles, loaded, strict=True):
         odd = loaded[0].fingerprint.differences(other.fingerprint, ("device", "compute_capability", "torch"))
@@ -50,5 +52,6 @@ def merge(
             say(f"{path}: recommends other values of {', '.join(names)}")
         if names := [name for name, knob in all_knobs().items() if differences(other.fingerprint, knob.DEPENDS)]:
             say(f"{path}: measured on another CPU or number of CPUs; that node will skip {', '.join(names)}")
-    write(profile.with_programs(loaded[chosen], (one for other in loaded for one in other.programs)), output)
+    programs = (one for other in loaded for one in other.programs)
+    write(with_tuned(replace(loaded[chosen], programs=()), *programs), output)
     say(f"took {profiles[chosen]} as the profile of all {len(profiles)} nodes")

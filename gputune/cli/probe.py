@@ -84,21 +84,19 @@ def probe(
     """
     from gputune import probing
     from gputune.benches import matmul_shapes
-    from gputune.cli._output import check_writable, write, write_over
+    from gputune.cli._output import earlier, write, write_over
     from gputune.host.stderr import show
-    from gputune.profile import dump_json, readable, with_programs
+    from gputune.profile import dump_json, with_programs
     from gputune.report.progress import shown
 
     target = output if output or as_json else Path("profile.yaml")
     to_file = target is not None and str(target) != "-"
-    if target and to_file:
-        check_writable(target)
+    before = earlier(target) if target and to_file else None
     names = [name.strip() for name in only.split(",") if name.strip()]
     request = probing.ProbeRequest(
         device=device, budget=cast(Any, budget), only=names, shapes=matmul_shapes.read(shapes) if shapes else (),
         dataset=_dataset(dataset, batch_size, step_ms),
     )  # fmt: skip
-    before = readable(target)
     with shown() as progress:
         profile = probing.probe(
             request, progress=progress, earlier=before, cached=(lambda here: None) if fresh else _latest
@@ -107,7 +105,7 @@ def probe(
     def keeping(now: Profile | None) -> Profile:
         return with_programs(profile, now.programs) if now else profile
 
-    whole = write_over(target, keeping, existed=before is not None) if target and to_file else profile
+    whole = write_over(target, keeping) if target and to_file else profile
     if target and not to_file:
         write(whole, target)
     if as_json:

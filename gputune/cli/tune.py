@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from gputune.cli import _choices
-from gputune.errors import MeasureError, UsageError, require
+from gputune.errors import MeasureError, ProfileError, UsageError, require
 from gputune.knobs import LEVELS, Numerics, names
 
 if TYPE_CHECKING:
@@ -94,11 +94,10 @@ def tune(
 
     What CMD writes meanwhile is thrown away, and experiment trackers are off; the first line says what is not covered.
     """
-    from gputune.cli._output import check_writable
+    from gputune.cli._output import earlier
     from gputune.host import Host
     from gputune.host.kept import temporary_folder
     from gputune.host.stderr import show
-    from gputune.profile import load
     from gputune.report.programs import answer, is_too_little, json_text, print_program, untold
     from gputune.report.progress import shown
     from gputune.trials.start import kept_log
@@ -110,9 +109,7 @@ def tune(
     require(numerics, LEVELS, "level", "--numerics")
     to_file = str(output) != "-"
     if to_file:
-        check_writable(output)
-        if output.exists():
-            load(output)  # raises for what is no profile, which would be lost
+        earlier(output)
     host = Host()
     with temporary_folder() as folder, _what_it_wrote(folder):
         request = TuneRequest(
@@ -203,17 +200,19 @@ def _what_it_wrote(folder: Path) -> Iterator[None]:
 def _write(result: TuneResult, output: Path, host: Host) -> None:
     from gputune.cli._output import write_over
     from gputune.host.stderr import say
-    from gputune.profile import places, with_programs
-    from gputune.report.programs import stands
+    from gputune.profile import places
+    from gputune.report.standing import elsewhere, with_tuned
     from gputune.runtime.local_fingerprint import local_fingerprint
 
     program = result.program
 
     def tuned(now: Profile | None) -> Profile:
-        return now if now and stands(now, program) else with_programs(now or result.profile, [program])
+        if now and (device := elsewhere(now, program)):
+            raise ProfileError(f"-o {output}: {program.entry} was tuned there on {device}", "choose another name")
+        return with_tuned(now or result.profile, program)
 
-    if any(one.key == program.key and one != program for one in write_over(output, tuned, existed=True).programs):
-        say(f"{output} keeps what an earlier tune of {program.entry} was certain of, since this one is not")
+    if program not in write_over(output, tuned).programs:
+        say(f"{output} keeps what an earlier tune of {program.entry} was certain of, and this one is not")
     here = local_fingerprint(host)
     try:
         places.keep(tuned(places.latest(here, host.environ)), here, host.environ)

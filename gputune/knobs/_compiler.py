@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from functools import cache, partial, wraps
+from functools import cache, partial
 from typing import Any
 
 from ._outputs import nodes_behind
@@ -150,22 +150,34 @@ def inductor_in_parts(
                 places.extend(_places(node, given))
             behind_ends = {number: behind.get(index, set()) for index, (_, number) in ends.items()}
             node.register_hook(partial(_as_uncompiled, behind_ends, places))
-        if len(ends) > 1:
-            for one in (outputs[index] for index in ends):
-                one._backward_hooks = HooksOnGradients()
-                one.grad_fn._register_hook_dict(one)
+        _refuse_hooks([one for one in outputs if not any(one is other for other in given)])
         return outputs
 
     return call
 
 
-class HooksOnGradients(OrderedDict[int, Callable[[Any], Any]]):
-    """The hooks of a tensor's, which are not called with None, as torch calls them where the backward pass leaves out
-    one of a compiled graph's outputs.
-    """
+class BackwardFailed(RuntimeError):
+    """The backward pass of a compiled call fails, or would not do what an uncompiled one does."""
 
-    def __setitem__(self, key: int, hook: Callable[[Any], Any]) -> None:
-        super().__setitem__(key, wraps(hook)(lambda gradient: None if gradient is None else hook(gradient)))
+
+class _Hooks(OrderedDict[int, Callable[..., Any]]):
+    """The hooks on a tensor's gradient. A compiled forward can put none there."""
+
+    def __setitem__(self, key: int, hook: Callable[..., Any]) -> None:
+        if Compiled.runs:
+            raise BackwardFailed("its forward puts a hook on an activation")
+        super().__setitem__(key, hook)
+
+
+def _refuse_hooks(outputs: Sequence[Any]) -> None:
+    """Have the rest of a forward put no hooks on what a compiled part returns, if that is several tensors: hooks do not
+    see what the part computes of one for another, and get None for one that the backward pass leaves out.
+    """
+    computed = [one for one in outputs if getattr(one, "grad_fn", None) is not None]
+    if Compiled.runs and len(computed) > 1:
+        for one in computed:
+            one._backward_hooks = _Hooks()
+            one.grad_fn._register_hook_dict(one)
 
 
 def _may_have_hooks(given: Any) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 from ..resources.printable import printable
 from . import Numerics, Obstacle, Phase, Root, Stage, Value
 from ._called import PLACE, called
-from ._compiler import Compiled, graphs, keep_alpha, keep_buffers, seed_apart, tell_caches_apart
+from ._compiler import BackwardFailed, Compiled, graphs, keep_alpha, keep_buffers, seed_apart, tell_caches_apart
 from ._outputs import tensors
 from ._random import common_sources, put_back_after
 from ._signals import passed_a_handler
@@ -111,10 +111,6 @@ def _trace_as_written(call: int, on: bool) -> None:
 def _is_compiled(module: Any) -> bool:
     call = module._compiled_call_impl
     return getattr(call, "users", call) is not None or type(module).__name__ == "OptimizedModule"
-
-
-class BackwardFailed(RuntimeError):
-    """The backward pass of a compiled call fails, or would make NaN where an uncompiled one does not."""
 
 
 def rehearse(model: Any, output: Any, device: str) -> None:
@@ -251,7 +247,9 @@ def compile_in_place(model: Any, failed: Callable[[str], None]) -> None:
             return model._call_impl(*inputs, **named)
         try:
             return compiled(*inputs, **named)
-        except torch._dynamo.exc.TorchDynamoException as error:
+        except Exception as error:
+            if not is_the_compilers(error):
+                raise
             why = str(error).strip().split("\n")[0][:200]
         vars(model)[PLACE] = None
         failed(why)

@@ -69,11 +69,21 @@ def restore(attributes: Collection[Attribute], half: Any, known: Known) -> None:
     """Have what a call has left in these attributes in FP32 where it is in the dtype `half`. `known` are replacements
     that were made for its output, which are used here as well.
     """
+    for holder, name in _places(attributes):
+        with suppress(Uncopied):
+            holder[name] = restored(holder[name], half, known=known)
+
+
+def values(attributes: Collection[Attribute]) -> list[Any]:
+    """What is in these attributes."""
+    return [holder[name] for holder, name in _places(attributes)]
+
+
+def _places(attributes: Collection[Attribute]) -> Iterator[tuple[Any, str]]:
     for module, place, name in attributes:
         holder = getattr(module(), place, None)  # a module that is gone has none
         if holder is not None and name in holder:
-            with suppress(Uncopied):
-                holder[name] = restored(holder[name], half, known=known)
+            yield holder, name
 
 
 def containers_in(values: Iterable[Any]) -> list[Any]:

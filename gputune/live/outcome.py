@@ -83,7 +83,7 @@ def obstacle(root: Root, name: str, value: Value) -> Applied | None:
     if knob.IN_CALLS and root.seen.uncopied:
         return left(name, f"it returns a {root.seen.uncopied}, which cannot be copied")
     if knob.IN_CALLS and "gradients of outputs" in root.features:
-        return left(name, "the program takes gradients of one of its outputs, from which another may be computed")
+        return left(name, "the program takes gradients of what its calls compute, on which other outputs may rest")
     found = knob.obstacle(root, value)
     return left(name, found.why, found.users) if found else None
 

@@ -53,14 +53,6 @@ def _read(path: str | Path, tell: Callable[[str], None]) -> tuple[Profile, bytes
         raise ProfileError(f"{path}: {_shown(str(fault))}", fault.remedy) from None
 
 
-def readable(path: str | Path | None) -> Profile | None:
-    """The profile of a file; None where there is none that can be read."""
-    try:
-        return load(path, tell=lambda line: None) if path and os.path.isfile(path) else None  # noqa: PTH113 - may raise
-    except ProfileError:
-        return None
-
-
 def _shown(text: str) -> str:
     """A message that quotes a file: short, on one line and without terminal escapes."""
     text = printable(text)

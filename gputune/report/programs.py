@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 from gputune.host.shared_text import TEXTS, cleaner
 from gputune.knobs.dataloader_workers import WORKERS
 from gputune.measurement import LEAST_GAIN, Measurement
-from gputune.profile import Profile, Program
+from gputune.profile import Program
 from gputune.report import json
 from gputune.report.answer_parts import PLACEHOLDER
 from gputune.report.charts import STAR, Cell, Chart, Mark, Picture, number, ratio, ratio_mark
@@ -83,25 +83,13 @@ def seeming(program: Program) -> tuple[Combination, float] | None:
     """The fastest combination and how many times as fast it seemed, where nothing certainly gains over torch's
     defaults, nor certainly does not.
     """
-    rows = {_combination(row): row for row in _timed(program) if row.params["stage"] == "final"}
+    rows = {_combination(row): row for row in timed(program) if row.params["stage"] == "final"}
     default, refused = rows.get(DEFAULT), {gap.fact for gap in program.refused}
     if program.settings or default is None:
         return None
     best = max((one for one in rows if str(one) not in refused), key=lambda one: rows[one].median)
     found, ratio = rows[best].against(default), rows[best].median / default.median
     return None if (found and found.verdict != "undecided") or ratio <= LEAST_GAIN else (best, ratio)
-
-
-def stands(profile: Profile, program: Program) -> bool:
-    """Whether the profile knows for certain, of this program on this machine, what a new tune of it leaves open."""
-    before = next((one for one in profile.programs if one.key == program.key), None)
-    if before is None or before.fingerprint != program.fingerprint:
-        return False
-    return _is_certain(before) and not _is_certain(program)
-
-
-def _is_certain(program: Program) -> bool:
-    return not (is_provisional(program) or seeming(program) or is_too_little(program))
 
 
 def why_nothing(program: Program) -> str:
@@ -124,15 +112,15 @@ def why_nothing(program: Program) -> str:
 
 def is_too_little(program: Program) -> bool:
     """Whether too few rounds left open if what was about as fast as torch's defaults is faster."""
-    timed = _timed(program)
-    last = [row for row in timed if row.params["stage"] == "final"] or timed
+    rows = timed(program)
+    last = [row for row in rows if row.params["stage"] == "final"] or rows
     pairs = [(row, block[0]) for _, block in _blocks(last) for row in block[1:]]
     is_open = any(row.against(first) is None and row.median >= BEHIND * first.median for row, first in pairs)
     return is_open and seeming(program) is None
 
 
 def charts(program: Program) -> Iterator[Chart]:
-    rows, best = _timed(program), Combination.of({name: one.value for name, one in program.settings.items()})
+    rows, best = timed(program), Combination.of({name: one.value for name, one in program.settings.items()})
     stars = {"final": best} if program.settings else {}
     stars |= {"loading": best.only(WORKERS)} if best.workers else {}
     if rows:
@@ -162,7 +150,8 @@ def charts(program: Program) -> Iterator[Chart]:
         )
 
 
-def _timed(program: Program) -> list[Measurement]:
+def timed(program: Program) -> list[Measurement]:
+    """The rows that compare steps of a program's."""
     timed = [row for row in program.measurements if row.metric == "throughput" and row.median > 0]
     return [row for row in timed if row.params.get("stage") in STAGES]
 

@@ -8,13 +8,22 @@ from pathlib import Path
 import pytest
 from making import H200, profile, program
 
-from gputune.cli._output import write_over
-from gputune.errors import MeasureError
+from gputune.cli._output import earlier, write_over
+from gputune.errors import MeasureError, ProfileError, UsageError
 from gputune.profile import Profile, Program, dump, load, save, with_programs
 from gputune.version import __version__
 
 NEW = profile({"omp_threads": 8})
 TUNED = program("other.py")
+
+
+NEWER = dump(profile(programs=(program(),))).replace("gputune: 0.1.0", "gputune: 99.0.0")
+UNREAD = {
+    "no profile": "a user's notes\n", "a broken one": "schema: [",
+    "one of another schema": "schema: 2\ngputune: 9.0.0\n",
+    "one with an unknown key": dump(profile()) + "more: 1\n", "a newer one with more": NEWER + "more: 1\n",
+    "two documents": dump(profile()) + "---\nnotes: mine\n",
+}  # fmt: skip
 
 
 def keeping_programs(now: Profile | None) -> Profile:
@@ -33,11 +42,11 @@ def names(path: Path) -> set[str]:
 
 class TestReplacing:
     def kept(self, path: Path) -> tuple[Program, ...]:
-        return write_over(path, keeping_programs, existed=False).programs
+        return write_over(path, keeping_programs).programs
 
     def test_the_programs_of_the_file_are_kept_and_nothing_else(self, tmp_path: Path) -> None:
         save(profile(programs=(program(),)), path := tmp_path / "p.yaml")
-        assert write_over(path, keeping_programs, existed=True) == load(path)
+        assert write_over(path, keeping_programs) == load(path)
         assert load(path) == replace(NEW, programs=(program(),), gputune=__version__)
 
     def test_of_another_machine_too_since_each_says_where_it_was_measured(self, tmp_path: Path) -> None:
@@ -45,20 +54,23 @@ class TestReplacing:
         save(profile(programs=(elsewhere,)), tmp_path / "p.json")
         assert self.kept(tmp_path / "p.json") == (elsewhere,)
 
-    @pytest.mark.parametrize("text", [None, "", "schema: [", "schema: 2\n", "\0", dump(profile())])
-    def test_a_file_that_was_no_profile_or_has_no_programs_is_replaced(self, tmp_path: Path, text: str | None) -> None:
+    @pytest.mark.parametrize("text", [None, "", dump(profile())])
+    def test_a_file_that_is_empty_or_has_no_programs_is_replaced(self, tmp_path: Path, text: str | None) -> None:
         if text is not None:
             (tmp_path / "p.yaml").write_text(text)
         assert self.kept(tmp_path / "p.yaml") == ()
         assert load(tmp_path / "p.yaml") == NEW
 
-    def test_of_a_newer_file_what_is_understood_is_kept(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        text = dump(profile(programs=(program(),))).replace("gputune: 0.1.0", "gputune: 99.0.0")
-        (tmp_path / "p.yaml").write_text(text + "more: 1\n")
-        assert self.kept(tmp_path / "p.yaml") == (program(),)
-        assert capsys.readouterr().err == ""
+    @pytest.mark.parametrize("text", UNREAD.values(), ids=UNREAD)
+    def test_what_cannot_be_read_as_a_whole_stays(self, tmp_path: Path, text: str) -> None:
+        (path := tmp_path / "p.yaml").write_text(text)
+        with pytest.raises((ProfileError, UsageError)) as refused:
+            earlier(path)
+        assert refused.value.exit_code == 2
+        assert str(refused.value).startswith(f"-o {path}: ")
+        with pytest.raises(MeasureError, match="and so it stays as it is"):
+            self.kept(path)
+        assert path.read_text() == text
 
 
 def test_for_stdout_it_is_printed_and_no_file_is_read_or_written(
@@ -66,7 +78,7 @@ def test_for_stdout_it_is_printed_and_no_file_is_read_or_written(
 ) -> None:
     (tmp_path / "-").write_text("no profile")
     with chdir(tmp_path):
-        written = write_over(Path("-"), adding, existed=True)
+        written = write_over(Path("-"), adding)
     assert capsys.readouterr().out == dump(written)
     assert written.programs == (TUNED,)
     assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("-", "no profile")]
@@ -75,7 +87,7 @@ def test_for_stdout_it_is_printed_and_no_file_is_read_or_written(
 def test_what_was_edited_since_it_was_read_stays(tmp_path: Path) -> None:
     save(profile(), path := tmp_path / "p.yaml")
     save(profile({"omp_threads": 3}), path)
-    write_over(path, adding, existed=True)
+    write_over(path, adding)
     assert load(path).settings["omp_threads"].value == 3
     assert names(path) == {"other.py"}
 
@@ -89,10 +101,10 @@ def test_of_two_that_write_at_once_neither_is_lost_and_no_lock_stays(tmp_path: P
         may_go_on.wait(5)
         return with_programs(now or profile(), [program("slow.py")])
 
-    slow = threading.Thread(target=write_over, args=(path, slowly), kwargs={"existed": True})
+    slow = threading.Thread(target=write_over, args=(path, slowly))
     slow.start()
     is_inside.wait(5)
-    quick = threading.Thread(target=write_over, args=(path, adding), kwargs={"existed": True})
+    quick = threading.Thread(target=write_over, args=(path, adding))
     quick.start()
     quick.join(0.3)
     assert quick.is_alive()
@@ -106,7 +118,7 @@ def test_of_two_that_write_at_once_neither_is_lost_and_no_lock_stays(tmp_path: P
 def test_what_has_become_no_profile_meanwhile_stays_and_the_result_goes_beside_it(tmp_path: Path) -> None:
     (path := tmp_path / "p.yaml").write_text("schema: 1\nsettings: [half a line")
     with pytest.raises(MeasureError) as failed:
-        write_over(path, adding, existed=True)
+        write_over(path, adding)
     assert path.read_text() == "schema: 1\nsettings: [half a line"
     [beside] = [one for one in tmp_path.iterdir() if one != path]
     assert names(beside) == {"other.py"}
@@ -122,5 +134,5 @@ def test_in_a_folder_that_cannot_be_locked_it_is_written_all_the_same(
         raise OSError
 
     monkeypatch.setattr("fcntl.flock", fails)
-    write_over(tmp_path / "p.yaml", adding, existed=False)
+    write_over(tmp_path / "p.yaml", adding)
     assert names(tmp_path / "p.yaml") == {"other.py"}

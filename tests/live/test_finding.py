@@ -176,6 +176,22 @@ class TestBackward:
             use(*model(X_ASKED))
         assert ("backward by parts" in finder.features) is one_by_one
 
+    @pytest.mark.parametrize("use", [torch.Tensor.retain_grad, lambda one: one.register_hook(torch.neg), None])
+    def test_so_are_those_of_what_a_call_leaves_in_the_model(self, finder: ModelFinder, use: Any) -> None:
+        class Keeping(Calls):
+            def forward(self, x: Any) -> Any:
+                self.kept = {"features": self.layer(x)}
+                return self.kept["features"].sin()
+
+        model = Keeping()
+        out = model(X)
+        if use:
+            use(model.kept["features"])
+        out.sum().backward()
+        finder.stop()
+        assert ("gradients of outputs" in finder.features) is bool(use)
+        assert len(model.kept["features"]._backward_hooks) == bool(use and model.kept["features"].grad is None)
+
     def test_a_hook_that_no_gradient_has_reached_yet_is_seen(self, finder: ModelFinder) -> None:
         out, features = Calls(lambda x: (x.sin(), x))(X_ASKED)
         features.register_hook(lambda gradient: gradient * 2)

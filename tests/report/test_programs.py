@@ -20,7 +20,6 @@ from gputune.report.programs import (
     notes,
     print_program,
     seeming,
-    stands,
     untold,
     why_nothing,
 )
@@ -60,30 +59,6 @@ QUICK = final([18.0] * 12, amp_dtype="bfloat16")
 OPEN = final([9.0, 14.0] * 6, fused_optimizer=True)
 NOTHING = "nothing that was tried gains here: torch's defaults stay"
 REFUSED = {"refused": (Gap(fact="bfloat16", reason="its loss is no number from step 3 on"),)}
-
-
-class TestStands:
-    """A tune that leaves open what an earlier one of the same program told does not take its place."""
-
-    CERTAIN = with_nothing([PLAIN, SAME])
-
-    @pytest.mark.parametrize("before", [tuned().program, CERTAIN])
-    def test_what_is_certain_stands_against_what_is_not(self, before: Program) -> None:
-        probable = choices({"fused_optimizer": True})
-        probable = {name: replace(choice, provisional=True) for name, choice in probable.items()}
-        held = replace(profile(), programs=(before,))
-        for now in (with_nothing([PLAIN, OPEN]), replace(before, settings=probable), with_nothing([])):
-            assert stands(held, now) == bool(now.measurements)
-
-    def test_but_not_against_what_is_certain_nor_if_it_is_not_itself(self) -> None:
-        assert not stands(replace(profile(), programs=(tuned().program,)), self.CERTAIN)
-        assert not stands(replace(profile(), programs=(with_nothing([PLAIN, OPEN]),)), with_nothing([PLAIN, OPEN]))
-
-    def test_nor_against_another_program_or_machine(self) -> None:
-        before, now = tuned().program, with_nothing([PLAIN, OPEN])
-        elsewhere = replace(before, fingerprint=replace(before.fingerprint, torch="2.0"))
-        for other in (replace(before, entry="other.py"), replace(before, world_size=2), elsewhere):
-            assert not stands(replace(profile(), programs=(other,)), now)
 
 
 class TestWhyNothing:
