@@ -214,7 +214,7 @@ def _behind_outputs(graph: Any, weights: tuple[Any, ...], inputs: Sequence[Any])
     with ExitStack() as within:
         for one in (mode, torch.enable_grad(), *unchanged):
             within.enter_context(one)
-        leaves = [_leaf(one) for one in (*map(mode.from_tensor, weights), *traced)]
+        leaves = [_leaf(one) for one in (*(mode.from_tensor(one, static_shapes=True) for one in weights), *traced)]
         given = [one.clone() if isinstance(one, torch.Tensor) and one.requires_grad else one for one in leaves]
         names = [name for name, _ in graph.named_parameters()]
         found = torch.func.functional_call(graph, dict(zip(names, given, strict=False)), tuple(given[len(names) :]))

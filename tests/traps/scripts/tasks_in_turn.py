@@ -1,4 +1,5 @@
-"""Two tasks in turn, of which each has a head of its own. AdamW steps and decays the weights that have gradients."""
+"""Two tasks in turn, of which each has a head of its own, and a shorter batch at the end of each pass. AdamW steps and
+decays the weights that have gradients."""
 
 import torch
 from torch import nn
@@ -7,7 +8,7 @@ from torch import nn
 class Tasks(nn.Module):
     def __init__(self):
         super().__init__()
-        self.trunk = nn.Sequential(nn.Linear(8, 32), nn.ReLU())
+        self.trunk = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten())
         self.heads = nn.ModuleList([nn.Linear(32, 1), nn.Linear(32, 1)])
 
     def forward(self, inputs):
@@ -18,11 +19,12 @@ class Tasks(nn.Module):
 torch.manual_seed(0)
 model = Tasks()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, weight_decay=0.1)
-inputs = torch.randn(32, 8)
+inputs = torch.randn(32, 1, 4, 4)
 losses = []
 for number in range(12):
-    output = model(inputs)[number % 2]
-    loss = (output[:, 0] - inputs[:, number % 2]).square().mean()
+    batch = inputs[: 20 if number % 6 == 5 else 32]
+    output = model(batch)[number % 2]
+    loss = (output[:, 0] - batch[:, 0, number % 2, 0]).square().mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
