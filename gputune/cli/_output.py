@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 PROFILE = re.compile(
-    rb'\A(?:\s|#[^\n]*\n|---)*(?:schema:|\{\s*"schema"\s*:).*?(?:^gputune:|"gputune"\s*:)', re.MULTILINE | re.DOTALL
+    rb'\A(?:\xef\xbb\xbf)?(?:\s|#[^\n]*\n|---)*(?:schema:|\{\s*"schema"\s*:).*?(?:^gputune:|"gputune"\s*:)',
+    re.MULTILINE | re.DOTALL,
 )
 PAGE = re.compile(rb"<title>[^<]*: gputune</title>")
 REPORT = re.compile(rb"^# gputune bug report")

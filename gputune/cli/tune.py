@@ -97,7 +97,7 @@ def tune(
     from gputune.cli._output import earlier
     from gputune.host import Host
     from gputune.host.kept import temporary_folder
-    from gputune.host.stderr import show
+    from gputune.host.stderr import say, show
     from gputune.report.programs import answer, is_too_little, json_text, print_program, untold
     from gputune.report.progress import shown
     from gputune.trials.start import kept_log
@@ -122,13 +122,14 @@ def tune(
         with kept_log(host.environ, words) as log, shown() as progress:
             result = run(request, log, host=host, progress=progress)
     is_told = result.gain is not None or not (result.disturbed or is_too_little(result.program))
-    if is_told:
-        _write(result, output, host)
+    kept = _write(result, output, host) if is_told else ""
     if as_json:
         show(json_text(result.program))
     if sys.stderr is not None:
         print_program(result, sys.stderr)
-        if is_told:
+        if kept:
+            say(kept)
+        if is_told and not (kept and result.gain is None):
             show(answer(result, output if to_file else None, words), err=True)
     if not is_told:
         raise MeasureError(*untold(result, words))
@@ -197,7 +198,8 @@ def _what_it_wrote(folder: Path) -> Iterator[None]:
             say(f"it has written to your folders: {', '.join(paths[:NAMED])}{more}")
 
 
-def _write(result: TuneResult, output: Path, host: Host) -> None:
+def _write(result: TuneResult, output: Path, host: Host) -> str:
+    """Write a result to the profile and the cached one. Return what is said if an earlier one stands, or nothing."""
     from gputune.cli._output import write_over
     from gputune.host.stderr import say
     from gputune.profile import places
@@ -211,10 +213,11 @@ def _write(result: TuneResult, output: Path, host: Host) -> None:
             raise ProfileError(f"-o {output}: {program.entry} was tuned there on {device}", "choose another name")
         return with_tuned(now or result.profile, program)
 
-    if program not in write_over(output, tuned).programs:
-        say(f"{output} keeps what an earlier tune of {program.entry} was certain of, and this one is not")
+    stands = program not in write_over(output, tuned).programs
     here = local_fingerprint(host)
     try:
         places.keep(tuned(places.latest(here, host.environ)), here, host.environ)
     except MeasureError as error:
         say(f"not kept for gputune apply auto: {error}")
+    certain = f"{output} keeps what an earlier tune of {program.entry} was certain of"
+    return f"{certain}, which this one did not try or is not certain of" if stands else ""

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from functools import cache, partial
+from functools import cache, partial, wraps
 from typing import Any
 
 from ._outputs import nodes_behind
@@ -129,7 +129,7 @@ def inductor_in_parts(
     from torch._dynamo import lookup_backend
 
     weights = tuple(graph.parameters())  # torch 2.4 leaves them within the graph
-    behind = _behind_outputs(graph, weights, inputs)
+    behind, used = _behind_outputs(graph, weights, inputs)
     apart = {one for some in behind.values() for one in some if not all(one in others for others in behind.values())}
     copied = fx.Graph()  # since compiling changes the other
     copied.output(copied.graph_copy(graph.graph, {}))
@@ -150,7 +150,11 @@ def inductor_in_parts(
                 places.extend(_places(node, given))
             behind_ends = {number: behind.get(index, set()) for index, (_, number) in ends.items()}
             node.register_hook(partial(_as_uncompiled, behind_ends, places))
-        _refuse_hooks([one for one in outputs if not any(one is other for other in given)])
+        computed = {index: one for index, one in enumerate(outputs) if getattr(one, "grad_fn", None) is not None}
+        for index, one in computed.items() if len(computed) > 1 else ():
+            if not any(one is other for other in given):
+                one._backward_hooks = _Hooks(is_used=index in used)
+                one.grad_fn._register_hook_dict(one)
         return outputs
 
     return call
@@ -161,23 +165,21 @@ class BackwardFailed(RuntimeError):
 
 
 class _Hooks(OrderedDict[int, Callable[..., Any]]):
-    """The hooks on a tensor's gradient. A compiled forward can put none there."""
+    """The hooks on the gradient of one of several outputs of a compiled graph, called as those of an uncompiled one.
+
+    Torch calls them with None where the backward pass leaves the output out. Of what the graph computes from the output
+    for another one, which `is_used`, they see nothing; so the model's forward can put none there.
+    """
+
+    def __init__(self, *, is_used: bool) -> None:
+        super().__init__()
+        self._is_used = is_used
 
     def __setitem__(self, key: int, hook: Callable[..., Any]) -> None:
-        if Compiled.runs:
-            raise BackwardFailed("its forward puts a hook on an activation")
-        super().__setitem__(key, hook)
-
-
-def _refuse_hooks(outputs: Sequence[Any]) -> None:
-    """Have the rest of a forward put no hooks on what a compiled part returns, if that is several tensors: hooks do not
-    see what the part computes of one for another, and get None for one that the backward pass leaves out.
-    """
-    computed = [one for one in outputs if getattr(one, "grad_fn", None) is not None]
-    if Compiled.runs and len(computed) > 1:
-        for one in computed:
-            one._backward_hooks = _Hooks()
-            one.grad_fn._register_hook_dict(one)
+        if self._is_used and Compiled.runs:
+            raise BackwardFailed("its forward puts a hook on an activation that it has used (--skip compile)")
+        given = hook if self._is_used else wraps(hook)(lambda one: None if one is None else hook(one))
+        super().__setitem__(key, given)
 
 
 def _may_have_hooks(given: Any) -> bool:
@@ -196,9 +198,11 @@ def _as_uncompiled(
     return tuple(one if not place or place & needed else None for one, place in zip(made, places, strict=True))
 
 
-def _behind_outputs(graph: Any, weights: tuple[Any, ...], inputs: Sequence[Any]) -> dict[int, set[int]]:
-    """To which weights and inputs of a graph, all counted in one row, a gradient of each output goes: found in a run
-    without values. Nothing for a graph with a single output.
+def _behind_outputs(
+    graph: Any, weights: tuple[Any, ...], inputs: Sequence[Any]
+) -> tuple[dict[int, set[int]], set[int]]:
+    """To which weights and inputs of a graph, all counted in one row, a gradient of each output goes; and the outputs
+    that others are computed from. Found in a run without values. Nothing for a graph with a single output.
     """
     import torch
     from torch._guards import detect_fake_mode
@@ -206,7 +210,7 @@ def _behind_outputs(graph: Any, weights: tuple[Any, ...], inputs: Sequence[Any])
 
     nodes = list(graph.graph.nodes)
     if len(nodes[-1].args[0]) < 2:
-        return {}
+        return {}, set()
     traced = [node.meta.get("example_value") for node in nodes if node.op == "placeholder"]
     mode = next((one.fake_mode for one in traced if isinstance(one, FakeTensor)), detect_fake_mode(inputs))
     shapes = mode.shape_env
@@ -220,11 +224,18 @@ def _behind_outputs(graph: Any, weights: tuple[Any, ...], inputs: Sequence[Any])
         found = torch.func.functional_call(graph, dict(zip(names, given, strict=False)), tuple(given[len(names) :]))
     known, inputs_given = {id(one): index for index, one in enumerate(leaves)}, set(map(id, given))
     made = {index: one for index, one in enumerate(found) if isinstance(one, torch.Tensor)}
-    return {
-        index: {known[id(leaf)] for leaf in _leaves_behind(one) if id(leaf) in known}
+    nodes_of = {index: nodes_behind([one]) for index, one in made.items()}
+    used = {index for index, one in made.items() if _is_in_others(one.grad_fn, index, nodes_of)}
+    behind = {
+        index: {known[id(leaf)] for leaf in _leaves_at(nodes_of[index]) if id(leaf) in known}
         for index, one in made.items()
         if id(one) not in inputs_given and id(one._base) not in inputs_given  # a graph does not make these
     }
+    return behind, used
+
+
+def _is_in_others(node: Any, index: int, nodes_of: dict[int, set[Any]]) -> bool:
+    return any(node in nodes for other, nodes in nodes_of.items() if other != index)
 
 
 def _leaf(one: Any) -> Any:
@@ -235,8 +246,8 @@ def _leaf(one: Any) -> Any:
     return one.detach().clone().requires_grad_(one.requires_grad)
 
 
-def _leaves_behind(output: Any) -> list[Any]:
-    return [one.variable for one in nodes_behind([output]) if type(one).__name__ == "AccumulateGrad"]
+def _leaves_at(nodes: Iterable[Any]) -> list[Any]:
+    return [one.variable for one in nodes if type(one).__name__ == "AccumulateGrad"]
 
 
 def _end(output: Any) -> tuple[Any, int] | None:

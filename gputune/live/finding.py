@@ -77,6 +77,8 @@ class ModelFinder(observer.Follower):
         self._hooks: list[tuple[Any, Callable[[], Any]]] = []
         """Handles of the hooks on the models' outputs and on what they keep, which notice what a program does with
         gradients; and these tensors, where another may be computed from them."""
+        self._watched: dict[int, weakref.ref[Any]] = {}
+        """The tensors with such hooks, by their id."""
 
     def start(self) -> None:
         self.is_active, self._patience = True, PATIENCE
@@ -163,21 +165,24 @@ class ModelFinder(observer.Follower):
             seen.changes_numbers, seen.changes_weights = states.changes_numbers, states.changes_weights
             seen.trains = states.changes_gradients or self._has_stepped
             seen.computed, seen.keeps = states.computed
-            self._hook_kept(found, seen.computed)
+            self._hook_kept(seen.computed)
 
     def _hook(self, outputs: Collection[Any]) -> None:
         passes: dict[int, int] = {}
         for number, one in enumerate(outputs):
             part = weakref.ref(one) if len(outputs) > 1 else lambda: None  # nothing else is computed from it
-            self._hooks.append((one.register_hook(partial(self._in_backward, part, number, passes)), part))
+            self._watch(one, part, number, passes)
 
-    def _hook_kept(self, outputs: Collection[Any], kept: Collection[Attribute]) -> None:
+    def _hook_kept(self, kept: Collection[Attribute]) -> None:
         """Hook what a call has left in the model."""
-        known = {id(one) for one in outputs}
         for one in (one for value in values(kept) for one in tensors(value)):
-            if one.grad_fn is not None and id(one) not in known:
-                part = weakref.ref(one)
-                self._hooks.append((one.register_hook(partial(self._in_backward, part, 0, {})), part))
+            if one.grad_fn is not None:
+                self._watch(one, weakref.ref(one), 0, {})
+
+    def _watch(self, one: Any, part: Callable[[], Any], number: int, passes: dict[int, int]) -> None:
+        if (known := self._watched.get(id(one))) is None or known() is not one:
+            self._watched[id(one)] = weakref.ref(one)
+            self._hooks.append((one.register_hook(partial(self._in_backward, part, number, passes)), part))
 
     def _in_backward(self, part: Callable[[], Any], number: int, passes: dict[int, int], _: Any) -> None:
         """The gradient of an output arrives. `passes` are the backward passes, by the number of an output of the same

@@ -21,7 +21,7 @@ from gputune.version import __version__
 
 MOST_FAMILIES = 64
 
-_CORRECT = "correct it, or write a new one with: gputune probe -o profile.yaml"
+_CORRECT = "correct it, or write another one with: gputune probe -o new.yaml"
 _NAME = "name an existing profile, or write one with: gputune probe -o profile.yaml"
 
 

@@ -17,7 +17,7 @@ from making import before_others, command, environ, executable, on_a_full_disk, 
 
 from gputune import benches, checks, knobs, probing
 from gputune.cli.probe import probe
-from gputune.profile import load, parse
+from gputune.profile import dump, load, parse
 from gputune.report.json import CheckAnswer
 from gputune.strict_types import convert
 
@@ -145,12 +145,13 @@ class TestProbe:
 
     def test_a_full_disk_keeps_the_old_file_and_loses_nothing(self, stood_in, tmp_path):
         words = "probe --budget quick --device cpu --only precision -o p.yaml"
-        result = on_a_full_disk(tmp_path, "p.yaml", words, stood_in, "schema: 1\ngputune: old")
+        old = dump(making.profile({})).strip()
+        result = on_a_full_disk(tmp_path, "p.yaml", words, stood_in, old)
         assert result.returncode == 3
         assert "No space left on device" in result.stderr.splitlines()[-1]
         assert "Traceback" not in result.stderr
         printed, rest = result.stdout.rsplit("filler\n", 1)
-        assert rest == "p.yaml\nschema: 1\ngputune: old\n"
+        assert rest == f"p.yaml\n{old}\n"
         assert parse(printed.encode()).settings["amp_dtype"].reason
 
     def test_ctrl_c_is_one_line_and_leaves_no_process_and_no_file(self, tmp_path):

@@ -89,11 +89,31 @@ def hooked_view(self: Any, x: Any) -> Any:
     return result
 
 
+def hooked_view_of_the_input(self: Any, x: Any) -> Any:
+    hidden = x.view(4, 2)
+    result = self.first(hidden.view(2, 4))
+    hidden.register_hook(log)
+    return result
+
+
+def hooked_before_its_use(self: Any, x: Any) -> Any:
+    hidden = self.trunk(x)
+    hidden.register_hook(log)
+    return self.first(hidden), self.second(hidden)
+
+
 def hooked_before_a_branch(self: Any, x: Any) -> Any:
     hidden = self.trunk(x)
     other = hidden * 2
     other.register_hook(log)
     return self.first(hidden), self.second(other)
+
+
+def hooked_beside_a_shortcut(self: Any, x: Any) -> Any:
+    hidden = self.trunk(x)
+    self.kept = hidden.tanh()
+    self.kept.register_hook(log)
+    return self.first(self.kept) + hidden, self.second(hidden)
 
 
 class Net(nn.Module):
@@ -180,30 +200,31 @@ class TestGradientsOfParts:
             gradients(model, call([x, given]), asked)
             assert len(seen) == asked
 
-    @pytest.mark.parametrize("form", [hooked_after_its_use, hooked_view, hooked_before_a_branch])
-    def test_a_forward_that_puts_a_hook_on_an_activation_fails(self, form: Callable[..., Any]) -> None:
-        with pytest.raises(BackwardFailed, match="its forward puts a hook on an activation"):
-            compiled_call(Net(form))(torch.ones(2, 4))
+    @pytest.mark.parametrize("form", [hooked_after_its_use, hooked_view, hooked_view_of_the_input])
+    def test_a_forward_that_puts_a_hook_on_an_activation_that_it_has_used_fails(self, form: Callable[..., Any]) -> None:
+        with pytest.raises(BackwardFailed, match="its forward puts a hook on an activation that it has used"):
+            compiled_call(Net(form))(nn.Linear(4, 4)(torch.ones(2, 4)))
 
-    def test_but_not_where_all_that_is_computed_of_it_comes_later(self) -> None:
-        def form(self: Any, x: Any) -> Any:
-            hidden = self.trunk(x)
-            hidden.register_hook(lambda one: seen.append(float(one.norm())))
-            return self.first(hidden), self.second(hidden)
-
-        seen = list[float]()
+    @pytest.mark.parametrize("form", [hooked_before_its_use, hooked_before_a_branch, hooked_beside_a_shortcut])
+    def test_other_hooks_are_called_as_they_are_uncompiled(self, form: Callable[..., Any]) -> None:
         model = Net(form)
-        for call in (model, compiled_call(model)):
-            call(torch.ones(2, 4))[0].sum().backward()
-        assert seen[0] == pytest.approx(seen[1])
+        plain, call, x = deepcopy(model), compiled_call(model), torch.randn(3, 4)
+        for asked in (0, 1, 0):
+            LOGGED.clear()
+            assert_same(gradients(model, call(x), asked), gradients(plain, plain(x), asked))
+            middle = len(LOGGED) // 2
+            assert LOGGED[:middle] == pytest.approx(LOGGED[middle:])
 
-    def test_and_the_program_can_put_hooks_on_what_the_model_returns(self) -> None:
-        seen = list[Any]()
-        outputs = compiled_call(Net(heads))(torch.ones(2, 4))
-        for one in outputs:
-            one.register_hook(seen.append)
-        sum(outputs).sum().backward()
-        assert len(seen) == 2
+    def test_as_are_those_on_what_the_model_returns(self) -> None:
+        model, seen = Net(heads), list[Any]()
+        call, x = compiled_call(model), torch.ones(2, 4)
+        for asked, calls in ((0, 1), (1, 2)):
+            outputs = call(x)
+            outputs[0].register_hook(lambda one: seen.append(one.norm())).remove()
+            for one in outputs:
+                one.register_hook(lambda one: seen.append(one.norm()))
+            gradients(model, outputs, asked)
+            assert len(seen) == calls
 
     def test_a_part_behind_a_break_of_the_graph_runs_uncompiled_and_no_part_twice(self) -> None:
         def forward(self: Any, x: Any) -> Any:

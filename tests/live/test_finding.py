@@ -181,6 +181,7 @@ class TestBackward:
         class Keeping(Calls):
             def forward(self, x: Any) -> Any:
                 self.kept = {"features": self.layer(x)}
+                self.last = self.kept["features"]
                 return self.kept["features"].sin()
 
         model = Keeping()

@@ -202,7 +202,7 @@ TRAPS: dict[str, Trap] = {
     ),
     "spawn_child": Trap(fresh=True),
     "steps_without_model": Trap(rows=all_rows("skipped: no model that returned")),
-    "tasks_in_turn": Trap(rows=rows(compile=PUT), compiles=True),
+    "tasks_in_turn": Trap(rows=rows(last=PUT, compile=PUT), compiles=True),
     "tensor_subclass": Trap(since=(2, 5)),
     "thread_of_its_own": Trap(),
     "tied_weights": Trap(),
