@@ -139,11 +139,12 @@ def test_a_new_probe_keeps_the_programs_of_the_file_and_of_the_cache(
     assert load(kept).settings == load(tmp_path / "p.yaml").settings
 
 
-def test_an_old_file_that_cannot_be_read_is_replaced(env: dict[str, str], tmp_path: Path) -> None:
-    (tmp_path / "p.yaml").write_text("schema: [")
+def test_an_old_file_that_cannot_be_read_stays(env: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text("schema: 1\ngputune: [")
     done = probe(env, tmp_path)
-    assert (done.returncode, load(tmp_path / "p.yaml").programs) == (0, ())
-    assert "schema" not in done.stderr
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("gputune: -o p.yaml: line 3: ")
+    assert (tmp_path / "p.yaml").read_text() == "schema: 1\ngputune: ["
 
 
 @pytest.mark.parametrize(
