@@ -8,12 +8,13 @@ from gputune.report.programs import FAILED, is_provisional, is_too_little, seemi
 
 def with_tuned(profile: Profile, *programs: Program) -> Profile:
     """The profile with results of tunes beside its own. Of one program the later stays, unless it leaves open what an
-    earlier tune on the same machine was certain of.
+    earlier tune on the same device and torch was certain of.
     """
     known = {one.key: one for one in profile.programs}
     for program in sorted(programs, key=lambda one: one.created):
         before = known.get(program.key)
-        if before is None or before.fingerprint != program.fingerprint or not _is_left_open(before, program):
+        differs = before and before.fingerprint.differences(program.fingerprint, ("device", "torch"))
+        if before is None or differs or not _is_left_open(before, program):
             known[program.key] = program
     return with_programs(replace(profile, programs=()), known.values())
 

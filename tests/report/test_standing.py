@@ -71,11 +71,12 @@ def test_but_not_against_one_that_tells(now: Program) -> None:
     assert not stands(GAINED, now)
 
 
-def test_nothing_stands_against_another_program_or_machine() -> None:
+def test_nothing_stands_against_another_program_or_torch() -> None:
     now = LEFT_OPEN["nothing certain"]
     for other in (replace(GAINED, entry="other.py"), replace(GAINED, world_size=2)):
         assert with_tuned(profile(programs=(other,)), now).programs == (now, other)
     assert not stands(replace(GAINED, fingerprint=replace(H200, torch="2.0")), now)
+    assert stands(replace(GAINED, fingerprint=replace(H200, cpu_budget=1)), now)
 
 
 def test_of_several_profiles_programs_the_order_of_files_does_not_matter() -> None:
