@@ -184,7 +184,7 @@ def is_fused(optimizer: Any, *, here: bool) -> bool:
 
 
 def _misfit(optimizer: Any) -> str | None:
-    """What keeps the fused form from making a step; what it would lack for one is made."""
+    """Return why the fused form cannot make an optimizer's next step, or None; state that it lacks is created."""
     states = {id(one): state for one, state in optimizer.state.items()}  # a tensor's own hash is slow
     stepped = [one for group in optimizer.param_groups for one in group["params"] if one.grad is not None]
     gradients = [one.grad for one in stepped]

@@ -69,7 +69,7 @@ class Call:
         """Suspects that are off, to be turned on one for each call."""
         self._states = States(self._model, device)
         self._states_otherwise = States(self._model, device)
-        """Of the calls that are not changed."""
+        """The states around calls that the settings leave as they are."""
         self._weights: list[tuple[dict[str, Any], str]] = []
         """Where the first and the last weight stand."""
         self.raised: Callable[[Exception], None] | None = None

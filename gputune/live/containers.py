@@ -15,7 +15,9 @@ LARGEST_ARRAY = 2**20
 
 
 def container(value: Any) -> Any:
-    """What of a value is kept: its elements, or the attributes of an object that is neither module nor tensor."""
+    """The part of a value that is copied before a call: a container itself, or the attributes of an object that is
+    neither module nor tensor.
+    """
     import torch
 
     if type(value) in CONTAINERS:

@@ -12,9 +12,10 @@ from ..knobs.compile import is_the_compilers
 OWN = __name__.removesuffix(".live.faults")
 """The package that this module is loaded in."""
 KINDS = (RuntimeError, NotImplementedError, TypeError, ValueError, AssertionError)
-"""What torch's operators raise for dtypes and layouts. A class derived from these is somebody's signal."""
+"""The classes, exactly, of exceptions that torch's operators raise for dtypes and layouts. A subclass of one is the
+program's own."""
 OTHERS = re.compile(r"\b(found|got)\b.*\b(double|long|int|short|byte|char|bool|half|complex\w*)\b", re.IGNORECASE)
-"""What torch says of dtypes that no setting brings in."""
+"""Torch's messages about dtypes that gputune never turns on, which tell a fault of the program's own."""
 
 
 def may_be_a_settings(error: Exception, settings: Iterable[str]) -> bool:

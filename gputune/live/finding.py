@@ -31,7 +31,7 @@ class Seen:
     functions: list[str] = field(default_factory=list)
     """The custom autograd.Functions behind its outputs."""
     without_custom_fwd: list[str] = field(default_factory=list)
-    """Those that do not say how they behave under autocast."""
+    """The custom autograd.Functions whose forward does not say, by `custom_fwd`, how it behaves under autocast."""
     sparse: bool = False
     """Whether its outputs come from torch.sparse.mm."""
     outsized: bool = False
@@ -71,7 +71,7 @@ class ModelFinder(observer.Follower):
         self.features: set[Feature] = set()
         self.is_active, self._patience = False, PATIENCE
         self._before: tuple[States, Before | None] | None = None
-        """What the call that runs may change, if it is a model's first."""
+        """During a model's first call: what that call may change, as it was before it."""
         self._has_stepped = False
         """Whether an optimizer has stepped since the last call began."""
         self._hooks: list[tuple[Any, Callable[[], Any]]] = []
