@@ -136,7 +136,7 @@ def test_a_reason_names_no_other_value_than_the_one_that_is_chosen(machine: str,
         assert (ahead.reason == "no workers, so nothing is prefetched") == (workers.value == 0)
         for _, name, choice in choices(profile):
             if choice.value is False and not choice.provisional:
-                assert "networks together" not in choice.reason, (name, choice)
+                assert "all networks" not in choice.reason, (name, choice)
                 assert "though" not in choice.reason or "not for every kind of network" in choice.reason, (name, choice)
 
 

@@ -27,7 +27,7 @@ MOST_MEMORY = 1.25
 """How many times the peak memory may be that cuDNN's own search takes. (It tripled that of a U-Net.)"""
 IN_FASTEST = "part of the combination that gains"
 NOT_IN_PLAINEST = "a plainer combination is about as fast as the fastest"
-LIKE_ALL = "all networks together gain by it, and here it does not certainly lose"
+LIKE_ALL = "on for all networks, and here it does not certainly lose"
 
 
 def best_of(rows: Steps) -> Combination | None:

@@ -179,7 +179,7 @@ def _begin(request: TuneRequest) -> bool:
         )
     else:
         writes = "it runs above copies of your folders: what it writes is thrown away, but for caches and /dev/shm"
-    say(f"starting {request.command[0]} some ten times; {writes}")
+    say(f"starting {request.command[0]} some ten times, with an empty standard input; {writes}")
     return not (why or request.allow_writes)
 
 

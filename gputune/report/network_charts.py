@@ -152,7 +152,7 @@ def _notes(known: Sequence[Measurement], network: str, choices: Mapping[str, Cho
         yield "cudnn_benchmark was not worth it"
     fused = own.get("fused_optimizer")
     if fused and fused.value and not fused.since and _training.has_fused_like_all(known, network):
-        yield "fused_optimizer, since all networks together gain by it"
+        yield "fused_optimizer, since it is on for all networks"
     differs = _training.best(known, network) != combination_chosen(choices, network)
     for name, choice in own.items():
         if choice.since and differs:

@@ -67,7 +67,7 @@ def test_where_all_networks_gain_together_each_has_it_unless_certainly_slower(co
     own = of_family(H200, rows, "convnet")
     assert own is not None
     assert own.value is value
-    assert own.reason.startswith("all networks together gain by it, and here it does not certainly lose: ") is value
+    assert own.reason.startswith("on for all networks, and here it does not certainly lose: ") is value
     alone = of_family(H200, measured("convnet", convnet), "convnet")
     assert alone is not None
     assert alone.value is False

@@ -132,7 +132,7 @@ def test_a_star_on_the_fused_optimizer_that_others_gain_by_has_a_word_why():
     mlp, transformer = training(found)
     assert [line[:2] for line in mlp.rows[-2:]] == [
         ("*", "  + fused_optimizer"),
-        ("", "  (fused_optimizer, since all networks together gain by it)"),
+        ("", "  (fused_optimizer, since it is on for all networks)"),
     ]
     assert [line[:2] for line in transformer.rows[-2:]] == [("*", "  + fused_optimizer"), ("", "  alone")]
 

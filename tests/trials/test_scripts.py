@@ -369,6 +369,7 @@ def test_a_tune_that_comes_to_nothing_says_why_in_its_last_line(
         words, cwd=folder.path, env=folder.environ(), capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 3
+    assert "some ten times, with an empty standard input; " in done.stderr
     assert says in done.stderr.splitlines()[-1]
     assert list(folder.path.iterdir()) == []
 
