@@ -45,7 +45,7 @@ def restored(output: Any, half: Any, inputs: Any = None, known: Known | None = N
         return tensor.to(dtype)
 
     try:
-        return changed(output, restore, known)
+        return in_place(output, restore, known)
     except Uncopied as error:
         if any(one.dtype == half for one in tensors(output)):
             raise Uncopied(output, "amp_dtype") from error
@@ -78,52 +78,75 @@ def entering(inputs: Any, named: Any, known: Known) -> tuple[Any, Any]:
 def usual(output: Any) -> Any:
     """The output with copies of the tensors that were made in inference mode, which the program may use as it likes."""
     try:
-        return changed(output, lambda tensor: tensor.clone() if tensor.is_inference() else tensor)
+        return in_place(output, lambda tensor: tensor.clone() if tensor.is_inference() else tensor)
     except Uncopied as error:
         raise Uncopied(output, "inference_mode") from error
 
 
-def changed(output: Any, change: Callable[[Any], Any], known: Known | None = None) -> Any:
+def changed(
+    output: Any,
+    change: Callable[[Any], Any],
+    known: Known | None = None,
+    *,
+    container: Callable[[Any], Any] = copy.copy,
+) -> Any:
     """The output with every tensor changed, at any depth of tuples, lists, mappings, dataclasses and torch's
     distributions. What holds none that becomes another one is returned as it is, and what is in several places becomes
-    one and the same, also in what else is changed with the same `known`. Raises `Uncopied` if a class makes no copy.
+    one and the same, also in what else is changed with the same `known`. `container` gives what the changed ones are
+    put into instead of a list, a mapping or an object. Raises `Uncopied` if a class takes no other tensors.
 
-    Types are kept: named tuples, and subclasses of dict such as the outputs of transformers.
+    Types are kept, named tuples among them, and so are attributes of tuples and tensors.
     """
     known = {} if known is None else known
     if type(output) in PLAIN:
         return output
     if id(output) not in known:
-        known[id(output)] = output, _changed(output, change, known)
+        known[id(output)] = output, _changed(output, change, known, container)
     return known[id(output)][1]
 
 
-def _changed(output: Any, change: Callable[[Any], Any], known: Known) -> Any:
+def in_place(output: Any, change: Callable[[Any], Any], known: Known | None = None) -> Any:
+    """As `changed`, in the lists, mappings and objects themselves: an output may be one of the call's inputs, or one
+    that the model goes on with.
+    """
+    return changed(output, change, known, container=lambda one: one)
+
+
+def _changed(output: Any, change: Callable[[Any], Any], known: Known, container: Callable[[Any], Any]) -> Any:
     import torch
 
     if isinstance(output, torch.Tensor):
-        return change(output)
+        new = change(output)
+        return _with_attributes(new, output) if type(output) is torch.Tensor else new
     items = list(_items(output))
-    new = [(key, changed(one, change, known)) for key, one in items]
-    if all(one is old for (_, one), (_, old) in zip(new, items, strict=True)):
+    found = [(key, changed(one, change, known, container=container)) for key, one in items]
+    new = [after for before, after in zip(items, found, strict=True) if after[1] is not before[1]]
+    if not new:
         return output
     try:
-        return _copy(output, new)
+        if isinstance(output, tuple):
+            inside = [one for _, one in found]
+            made = type(output)(*inside) if hasattr(output, "_fields") else type(output)(inside)
+            return _with_attributes(made, output)
+        return _filled(container(output), new)
     except Exception as error:
         raise Uncopied(output) from error
 
 
-def _copy(output: Any, items: list[tuple[Any, Any]]) -> Any:
-    if isinstance(output, tuple):
-        found = [one for _, one in items]
-        return type(output)(*found) if hasattr(output, "_fields") else type(output)(found)
-    copied = copy.copy(output)
+def _filled(container: Any, items: Collection[tuple[Any, Any]]) -> Any:
     for key, one in items:
-        if isinstance(output, dict | list):
-            copied[key] = one
+        if isinstance(container, dict | list):
+            container[key] = one
         else:
-            object.__setattr__(copied, key, one)
-    return copied
+            object.__setattr__(container, key, one)
+    return container
+
+
+def _with_attributes(new: Any, output: Any) -> Any:
+    """What took an output's place, with the attributes that the program's code has given to that."""
+    if new is not output and (attributes := getattr(output, "__dict__", None)):
+        vars(new).update(attributes)
+    return new
 
 
 def tensors(output: Any) -> Iterator[Any]:

@@ -40,6 +40,10 @@ class Two(tuple[Any, Any]):
         return super().__new__(cls, (left, right))
 
 
+class Marked(tuple[Any, ...]):
+    extra: int
+
+
 class Closed(dict[str, Any]):
     """A dict that nothing is put into."""
 
@@ -78,17 +82,27 @@ OUTPUTS = st.recursive(
 )
 
 
-def alike(before: Any, after: Any) -> None:
-    assert type(before) is type(after)
-    if isinstance(before, torch.Tensor):
-        assert after.dtype == (FULL if before.dtype == HALF else before.dtype)
-        assert torch.equal(after, before.to(after.dtype))
-    if not any(one.dtype == HALF for one in tensors(before)):
-        assert after is before
-    elif not isinstance(before, torch.Tensor):
-        assert after is not before
-        for left, right in zip(parts(before), parts(after), strict=True):
-            alike(left, right)
+def kept(output: Any) -> tuple[Any, list[Any]]:
+    """An output, and what it holds, at any depth, as it is now."""
+    holds = isinstance(output, dict | list | tuple | Made | Frozen)
+    return output, [kept(one) for one in parts(output)] if holds else []
+
+
+def alike(before: tuple[Any, list[Any]], after: Any) -> None:
+    output, inside = before
+    assert type(output) is type(after)
+    if isinstance(output, torch.Tensor):
+        assert after.dtype == (FULL if output.dtype == HALF else output.dtype)
+        assert torch.equal(after, output.to(after.dtype))
+    if not (isinstance(output, tuple | torch.Tensor) and holds_half(before)):
+        assert after is output
+    for left, right in zip(inside, parts(after) if inside else [], strict=True):
+        alike(left, right)
+
+
+def holds_half(before: tuple[Any, list[Any]]) -> bool:
+    output, inside = before
+    return (isinstance(output, torch.Tensor) and output.dtype == HALF) or any(map(holds_half, inside))
 
 
 def parts(output: Any) -> list[Any]:
@@ -101,7 +115,8 @@ class TestDtype:
     @pytest.mark.slow
     @given(OUTPUTS)
     def test_at_any_depth_types_are_kept_and_what_is_untouched_is_the_same_object(self, output: Any) -> None:
-        alike(output, restored(output, HALF))
+        before = kept(output)
+        alike(before, restored(output, HALF))
 
     @pytest.mark.slow
     @given(OUTPUTS)
@@ -113,10 +128,18 @@ class TestDtype:
     def test_without_a_dtype_nothing_changes(self, output: Any) -> None:
         assert restored(output, None) is output
 
-    def test_the_original_stays_as_it_was(self) -> None:
-        output = {"loss": tensor(HALF), "rest": [tensor(HALF)]}
-        restored(output, HALF)
-        assert [one.dtype for one in tensors(output)] == [HALF, HALF]
+    def test_an_input_or_an_attribute_that_is_returned_stays_the_same_object(self) -> None:
+        batch = {"loss": tensor(HALF), "rest": [tensor(HALF)]}
+        rest = batch["rest"]
+        assert restored((batch, rest), HALF) == (batch, rest)
+        assert batch["rest"] is rest
+        assert [one.dtype for one in tensors(batch)] == [FULL, FULL]
+
+    def test_attributes_stay_that_a_forward_has_given_to_what_it_returns(self) -> None:
+        output, several = tensor(HALF), Marked((tensor(HALF),))
+        output.scale, several.extra = 2.0, 7
+        assert restored(output, HALF).scale == 2.0
+        assert restored(several, HALF).extra == 7
 
     def test_gradients_flow_through(self) -> None:
         leaf = torch.ones(2, dtype=HALF, requires_grad=True)

@@ -166,6 +166,7 @@ TRAPS: dict[str, Trap] = {
     "output_in_an_object": Trap(
         rows=all_rows("skipped: no model that returned"), script="outputs_of_kinds", argv=("object",)
     ),
+    "output_is_an_input": Trap(rows=IMAGES),
     "output_kept_aside": Trap(),
     "outputs_of_kinds": Trap(rows=rows(PUT + "; it returns a Strict")),
     "own_autocast": Trap(rows=rows("kept-user: uses autocast"), argv=("0",)),
