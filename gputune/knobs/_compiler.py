@@ -91,8 +91,9 @@ class Compiled:
     runs = False
     """Whether one of them runs."""
 
-    def __init__(self, function: Any, model: Any, options: dict[str, Any] | None) -> None:
-        self._function, self._model, self._options = function, model, options
+    def __init__(self, function: Any, model: Any, backend: Callable[..., Any], **given: Any) -> None:
+        """`given` are further arguments of torch.compile."""
+        self._function, self._model, self._backend, self._given = function, model, backend, given
         self._begin()
 
     def _begin(self) -> None:
@@ -103,7 +104,7 @@ class Compiled:
         self._frozen: list[Any] = []
         # torch counts how often it compiles by code, not by function.
         self._function.__code__ = self._function.__code__.replace()
-        self._call = torch.compile(self._function, backend=inductor_in_parts, options=self._options)
+        self._call = torch.compile(self._function, backend=self._backend, **self._given)
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         if self._frozen and any(one.requires_grad for one in self._frozen):
@@ -119,15 +120,22 @@ class Compiled:
 
 
 def inductor_in_parts(
-    graph: Any, inputs: Sequence[Any], *, options: dict[str, Any] | None = None
+    graph: Any,
+    inputs: Sequence[Any],
+    *,
+    options: dict[str, Any] | None = None,
+    goes_on: Callable[[], bool] = lambda: True,
 ) -> Callable[..., Any]:
     """Compile a graph with torch's default compiler, and have a backward pass make gradients as an uncompiled one does:
     torch makes zeros for weights behind outputs that the backward pass leaves out, with which AdamW decays them. Here
-    they have None; hooks there would be called with it, so where there are or may be any, the graph runs uncompiled.
+    they have None; hooks there would be called with it, so where there are or may be any, the graph runs uncompiled. So
+    does it if `goes_on` says that nothing more is to be compiled.
     """
     from torch import fx
     from torch._dynamo import lookup_backend
 
+    if not goes_on():
+        return graph  # type: ignore[no-any-return]
     weights = tuple(graph.parameters())  # torch 2.4 leaves them within the graph
     behind, used = _behind_outputs(graph, weights, inputs)
     apart = {one for some in behind.values() for one in some if not all(one in others for others in behind.values())}

@@ -118,9 +118,9 @@ def _changed(output: Any, change: Callable[[Any], Any], known: Known, container:
     if isinstance(output, torch.Tensor):
         new = change(output)
         return _with_attributes(new, output) if type(output) is torch.Tensor else new
-    items = list(_items(output))
-    found = [(key, changed(one, change, known, container=container)) for key, one in items]
-    new = [after for before, after in zip(items, found, strict=True) if after[1] is not before[1]]
+    before = list(items(output))
+    found = [(key, changed(one, change, known, container=container)) for key, one in before]
+    new = [after for (_, was), after in zip(before, found, strict=True) if after[1] is not was]
     if not new:
         return output
     try:
@@ -156,7 +156,7 @@ def tensors(output: Any) -> Iterator[Any]:
     if isinstance(output, torch.Tensor):
         yield output
     else:
-        for _, one in _items(output):
+        for _, one in items(output):
             yield from tensors(one)
 
 
@@ -166,7 +166,7 @@ def opaque(output: Any) -> str | None:
 
     if output is None or isinstance(output, torch.Tensor | bool | int | float | complex | str | bytes):
         return None
-    inside = [one for _, one in _items(output)]
+    inside = [one for _, one in items(output)]
     if not inside and not isinstance(output, tuple | list | dict):
         return type(output).__name__
     return next(filter(None, map(opaque, inside)), None)
@@ -260,7 +260,8 @@ def _is_plain(found: Collection[Any]) -> bool:
     return len(found) >= LONG and PLAIN.issuperset(map(type, found))
 
 
-def _items(output: Any) -> Iterator[tuple[Any, Any]]:
+def items(output: Any) -> Iterator[tuple[Any, Any]]:
+    """The elements of an output or an input in which tensors may be, with their keys."""
     if isinstance(output, dict):
         if not _is_plain(output.values()):
             yield from output.items()

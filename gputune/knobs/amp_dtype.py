@@ -55,9 +55,11 @@ def _reasons(root: Root) -> dict[str, object]:
         f"{functions}: an autograd.Function that may not bear autocast (it lacks custom_fwd)": functions,
         "torch computes its RNNs in float16, which needs a loss scaler in the script": has_rnns,
         "it has a forward hook, which would get half precision": any(map(_is_hooked, root.model.modules())),
+        "it has a backward hook, which would get half precision": any(map(_has_backward_hook, root.model.modules())),
+        "its forward puts hooks on activations, which would get half precision": "hooks on activations"
+        in root.features,
         f"its calls keep tensors in {seen.keeps}, which would be in half precision there": seen.keeps,
         f"its output holds an object of the class {seen.opaque}, whose tensors would be in half precision": hidden,
-        "it uses torch.sparse.mm, whose backward pass fails in mixed precision": seen.sparse,
         # Seen with torch 2.4 to 2.14 on CPUs that compute in bfloat16: they are memory that nothing was written to.
         "on a CPU torch's bfloat16 gradients of kernels that are larger than their inputs are wrong": seen.outsized,
         "this device computes in float16 only, which needs a loss scaler in the script": not has_bfloat16,
@@ -72,6 +74,10 @@ def _is_hooked(module: Any) -> bool:
     return any(not str(getattr(one, "__module__", "")).startswith("torch.") for one in hooks)
 
 
+def _has_backward_hook(module: Any) -> bool:
+    return bool(module._backward_hooks or module._backward_pre_hooks)
+
+
 def turn_on(root: Root, value: Value) -> Value:
     """Autocast around the model's call, and its outputs back in FP32, so that the program's own loss runs in FP32.
     float16 would need a loss scaler around backward and step, which clipping and accumulating gradients would have to
@@ -83,7 +89,7 @@ def turn_on(root: Root, value: Value) -> Value:
     # A cast is stale once its weight is written to within the call.
     root.call.cache = "reentrant checkpointing" not in root.features and not root.seen.changes_weights
     _line_search.watch()
-    root.call.dtype, root.call.computed = torch.bfloat16, root.seen.computed
+    root.call.dtype, root.call.computed = torch.bfloat16, root.kept
     return INSTEAD["float16"]
 
 

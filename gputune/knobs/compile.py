@@ -11,14 +11,22 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from ..resources.printable import printable
 from . import Numerics, Obstacle, Phase, Root, Stage, Value
 from ._called import PLACE, called
-from ._compiler import BackwardFailed, Compiled, graphs, keep_alpha, keep_buffers, seed_apart, tell_caches_apart
-from ._outputs import tensors
-from ._random import common_sources, put_back_after
+from ._compiler import (
+    BackwardFailed,
+    Compiled,
+    graphs,
+    inductor_in_parts,
+    keep_alpha,
+    keep_buffers,
+    seed_apart,
+    tell_caches_apart,
+)
 from ._signals import passed_a_handler
 
 VALUE = bool
@@ -70,16 +78,16 @@ def turn_on(root: Root, value: Value) -> Value:
     warnings.filterwarnings("ignore", module=r"torch\._(dynamo|functorch|inductor)\.")
     tell_caches_apart(root.call.dtype or root.seen.autocast)
     call = root.inner_call
-    # What is put back on trial, after a call that failed, must be rehearsed anew.
-    if call.dtype not in root.compiled or not root.in_turn:
-        root.compiled[call.dtype] = compiled_call(
+    if call.dtype not in root.compiled:
+        make = partial(
+            compiled_call,
             root.inner,
             in_float32=call.dtype is not None,  # of this model's own call, not of the wrap's
-            # torch refuses to run reentrant checkpointing outside Tensor.backward.
-            rehearse_on=None if "reentrant checkpointing" in root.features or not root.gradients else root.device,
+            rehearse=root.rehearse,
             # The order of a DataLoader's samples comes from the random numbers of the CPU.
             options={"fallback_random": True} if root.device == "cpu" else None,
         )
+        root.compiled[call.dtype] = root.watch_compiling(make)
     call.compiled = root.compiled[call.dtype]
     _trace_as_written(id(call), True)
     return True
@@ -113,52 +121,18 @@ def _is_compiled(module: Any) -> bool:
     return getattr(call, "users", call) is not None or type(module).__name__ == "OptimizedModule"
 
 
-def rehearse(model: Any, output: Any, device: str) -> None:
-    """Run the backward pass behind an output of a model's, with gradients of zero that go nowhere, and put the random
-    numbers that it draws back.
-
-    Raises BackwardFailed where it fails, and where a gradient is no number: an infinite derivative behind an output
-    that a loss leaves out would make it so for what that shares with others. It is not run where code of the program's
-    would be called: for a model with backward hooks, weights with hooks, and a model that is not compiled as a whole,
-    since hooks of activations cannot be seen. Where memory does not suffice nothing is known.
-    """
-    import torch
-
-    if any(module._backward_hooks or module._backward_pre_hooks for module in model.modules()):
-        return
-    weights = [one for one in model.parameters() if one.requires_grad and not one._backward_hooks]
-    outputs = [one for one in tensors(output) if one.requires_grad]
-    if not weights or not outputs or not all(map(_is_of_one_graph, outputs)):
-        return
-    zeros = [torch.zeros_like(one) for one in outputs]
-    try:
-        with torch.autocast(device, enabled=False), put_back_after(common_sources(weights, device)):
-            found = torch.autograd.grad(outputs, weights, zeros, retain_graph=True, allow_unused=True)
-        finite = all(bool(one.isfinite().all()) for one in found if one is not None and one.layout == torch.strided)
-    except torch.cuda.OutOfMemoryError:
-        return
-    except Exception as error:
-        raise BackwardFailed(f"in its backward pass: {type(error).__name__}: {error}") from error
-    if not finite:
-        raise BackwardFailed("in its backward pass: gradients of zero become NaN behind an infinite derivative")
-
-
-def _is_of_one_graph(output: Any) -> bool:
-    """Whether nothing but a single compiled graph, and views of what it returns, is between weights and an output."""
-    base = output._base if output._is_view() else output
-    behind = [None if one is None else type(one).__name__ for one, _ in getattr(base.grad_fn, "next_functions", ())]
-    is_compiled = type(base.grad_fn).__name__ == "CompiledFunctionBackward"
-    has_hooks = base._backward_hooks or output._backward_hooks
-    return is_compiled and not has_hooks and not set(behind) - {None, "AccumulateGrad"}
-
-
 def compiled_call(
-    model: Any, *, in_float32: bool = False, rehearse_on: str | None = None, options: dict[str, Any] | None = None
+    model: Any,
+    *,
+    in_float32: bool = False,
+    rehearse: Callable[[Any, Any], None] | None = None,
+    goes_on: Callable[[], bool] = lambda: True,
+    **given: Any,
 ) -> Callable[..., Any]:
     """The call of a torch.nn.Module through torch.compile. With `in_float32` an output that is a tensor is converted as
-    part of the graph, where it costs less than on its own. With `rehearse_on`, a type of device, the first call, and
-    each that compiles something, raises BackwardFailed where its backward pass would fail. `options` are those of
-    torch.compile.
+    part of the graph, where it costs less than on its own. `rehearse` is called with the inputs and the output of the
+    first call, and of each that compiles something, and raises BackwardFailed if its backward pass would fail. A graph
+    is left uncompiled if `goes_on` says so. `given` are further arguments of torch.compile.
 
     `torch.compile(model)` would wrap the model and thereby prefix every name in its state_dict; `model.compile()`
     compiles nothing where the model itself is one of torch's own modules, such as a Sequential.
@@ -177,15 +151,16 @@ def compiled_call(
     keep_buffers()
     seed_apart()
     tell_caches_apart()
-    compiled = Compiled(forward, model, options)
+    compiled = Compiled(forward, model, partial(inductor_in_parts, goes_on=goes_on), **given)
 
     def call(*inputs: Any, **named: Any) -> Any:
         nonlocal rehearsed
         handled = sys.exception()
         try:
             output = compiled(*inputs, **named)
-            if rehearse_on and rehearsed != (rehearsed := graphs()):
-                rehearse(model, output, rehearse_on)
+            if rehearse and rehearsed != (now := graphs()):
+                rehearse((inputs, named), output)
+                rehearsed = now
             return output
         except Exception as error:
             signal = raised_by_a_handler(error, handled) if is_the_compilers(error) else None

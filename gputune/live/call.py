@@ -7,49 +7,29 @@ a program makes of all attributes has it, though; so each call asks whom it is f
 
 import weakref
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from types import NoneType
 from typing import Any
 
 from ..knobs._called import PLACE, called, is_transformed, saves_through_hooks
 from ..knobs._line_search import running as line_searches
-from ..knobs._outputs import Known, Uncopied, entering, restored, tensors
-from .faults import may_be_a_settings, may_be_another_uncompiled
+from ..knobs._outputs import Known, entering, restored, tensors
 from .held import Attribute, restore
 from .patches import module_registered, scripted
-from .states import States
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Suspect:
-    """A setting that is on, and may make a call fail."""
-
-    name: str
-    turn_off: Callable[[], object]
-    turn_on: Callable[[], object]
-    failed: Callable[[Exception, str | None], None]
-    """Called once it is off for good, with the exception that it raised and why that call could not be made again."""
+from .suspects import OneCall, Suspects
 
 
 class Call:
     """Calls a model in mixed precision, compiled, in inference mode, or several of these, wherever gradients are on, or
     off in a program that trains nothing; otherwise as it was, but for channels_last, in which the weights are.
-
-    If a call fails as a setting may make it fail (`faults`), everything is put back as it was (`states`), and the call
-    is repeated without the suspects. If it fails again, the exception is the program's own, and they are turned on
-    again. Otherwise each is turned on for a call of its own, which shows whether it was the cause. If not everything
-    can be put back, the program sees the exception, or the output that could not be copied, and the suspects are off
-    from then on.
-
-    A compiled call raises other exceptions than a plain one, and skips what a forward does about its own. So what
-    torch's code raises in it has the call repeated uncompiled, which counts; it stays compiled for the next.
     """
 
     def __init__(self, model: Any, device: str) -> None:
         self._model = _reference(model)
         self.device = device
         self.dtype: Any = None
+        self.is_cast = False
+        """Whether a call in mixed precision runs."""
         self.computed: Collection[Attribute] = ()
         """Where its calls leave tensors, which are in FP32 for the program."""
         self.cache = True
@@ -64,12 +44,7 @@ class Call:
         """Whether calls with gradients are changed, or else those without."""
         self.around: Callable[[Callable[[], Any]], Any] | None = None
         """Makes the call that it is given, and returns what is to be returned."""
-        self._suspects: list[Suspect] = []
-        self._outside: list[Suspect] = []
-        """Suspects that are off, to be turned on one for each call."""
-        self._states = States(self._model, device)
-        self._states_otherwise = States(self._model, device)
-        """The states around calls that the settings leave as they are."""
+        self.suspects = Suspects(self._model, device)
         self._weights: list[tuple[dict[str, Any], str]] = []
         """Where the first and the last weight stand."""
         self.raised: Callable[[Exception], None] | None = None
@@ -80,15 +55,6 @@ class Call:
     @property
     def model(self) -> Any:
         return self._model()
-
-    def suspect(self, one: Suspect) -> None:
-        self._suspects.append(one)
-        self._states.begin_again()
-        self._states_otherwise.begin_again()
-
-    def clear(self) -> None:
-        """Suspect nothing any more, as the owner of the settings turns them off."""
-        self._suspects, self._outside = [], []
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         import torch
@@ -104,8 +70,8 @@ class Call:
         otherwise = torch.is_grad_enabled() != self.gradients or is_transformed()
         if self.instead and not otherwise:
             return self.instead(inputs, named)
-        if (self.channels_last and self._suspects) if otherwise else (self._suspects or self._outside):
-            return self._protected(call, inputs, named, otherwise, self._suspected(otherwise))
+        if (self.channels_last and self.suspects.on) if otherwise else self.suspects:
+            return self._protected(call, inputs, named, otherwise)
         if otherwise:
             return self._in_fp32(call, inputs, named)
         try:
@@ -118,6 +84,21 @@ class Call:
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy and a pickle hold None instead, also where a model's own `__getstate__` saves all its attributes."""
         return (NoneType, ())
+
+    def _protected(self, call: Any, inputs: Any, named: Any, otherwise: bool) -> Any:
+        def run(*given: Any, **more: Any) -> Any:
+            return (self._in_fp32 if otherwise else self._run)(call, given, more)
+
+        def uncompiled(*given: Any, **more: Any) -> Any:
+            self._uncompiled = True
+            try:
+                return run(*given, **more)
+            finally:
+                self._uncompiled = False
+
+        instead = uncompiled if self.compiled and not otherwise else None
+        one = OneCall(run=run, uncompiled=instead, inputs=inputs, named=named, otherwise=otherwise)
+        return self.suspects.call(one)
 
     def _run(self, call: Any, inputs: Any, named: Any) -> Any:
         if self.around is not None:
@@ -150,8 +131,12 @@ class Call:
             inputs, named = entering(inputs, named, known)
         context = torch.autocast(self.device, dtype=self.dtype, cache_enabled=self.cache)
         context.by_gputune = True  # `patches.feature_used` looks for the program's own
-        with context:
-            output = call(*inputs, **named)
+        self.is_cast = True
+        try:
+            with context:
+                output = call(*inputs, **named)
+        finally:
+            self.is_cast = False
         seen = restored(output, self.dtype, (inputs, named) if self.channels_last else None, known)
         restore(self.computed, self.dtype, known)
         return seen
@@ -185,78 +170,6 @@ class Call:
         ]
         self._weights = found[:: max(1, len(found) - 1)]
         return self._weights
-
-    def _protected(self, call: Any, inputs: Any, named: Any, otherwise: bool, suspected: list[Suspect]) -> Any:
-        run, states = (self._in_fp32, self._states_otherwise) if otherwise else (self._run, self._states)
-        compiled = self.compiled and not self._uncompiled and not otherwise
-        before = states.before_call((*inputs, *named.values()))
-        try:
-            output = run(call, inputs, named)
-        except Exception as error:
-            is_settings = may_be_a_settings(error, [one.name for one in suspected])
-            if not is_settings and not (compiled and may_be_another_uncompiled(error)):
-                raise
-            suspected = self._to_blame(error, suspected)
-            if why := states.put_back(before):
-                if is_settings:
-                    return self._given_up(suspected, error, why)
-                raise
-            fault = error
-        else:
-            states.after_call(before)
-            return output
-        # Out of the except clause, so that an exception of the program's own shows no other one before it.
-        if is_settings:
-            return self._repeated(partial(run, call, inputs, named), suspected, fault)
-        self._uncompiled = True
-        try:
-            return self._protected(call, inputs, named, otherwise, suspected)
-        finally:
-            self._uncompiled = False
-
-    def _repeated(self, run: Callable[[], Any], suspected: list[Suspect], fault: Exception) -> Any:
-        for one in suspected:
-            one.turn_off()
-        try:
-            output = run()
-        except BaseException:
-            for one in suspected:
-                one.turn_on()
-            raise
-        if len(suspected) == 1:
-            self._turn_off(suspected, fault)
-        else:
-            self._suspects = [one for one in self._suspects if one not in suspected]
-            self._outside += suspected
-        return output
-
-    def _to_blame(self, fault: Exception, suspected: list[Suspect]) -> list[Suspect]:
-        """The setting alone that needs a copy of an output, if that cannot be copied."""
-        needs = fault.setting if isinstance(fault, Uncopied) else None
-        return [one for one in self._suspects if one.name == needs] or suspected
-
-    def _given_up(self, suspected: list[Suspect], fault: Exception, why: str) -> Any:
-        self._turn_off(suspected, fault, why)
-        if isinstance(fault, Uncopied):
-            return fault.output
-        raise fault
-
-    def _turn_off(self, suspected: list[Suspect], fault: Exception, why: str | None = None) -> None:
-        self._suspects = [one for one in self._suspects if one not in suspected]
-        for one in suspected:
-            one.turn_off()
-            one.failed(fault, why)
-
-    def _suspected(self, otherwise: bool) -> list[Suspect]:
-        """The settings to turn off if this call fails: all that are on, or the one that is turned on for this call."""
-        if otherwise:
-            return [one for one in self._suspects if one.name == "channels_last"]
-        if not self._outside:
-            return self._suspects
-        one = self._outside.pop(0)
-        one.turn_on()
-        self.suspect(one)
-        return [one]
 
 
 def _reference(model: Any) -> Callable[[], Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from ..knobs import load
 from ..knobs._outputs import Uncopied
 from ..knobs.compile import is_the_compilers
+from .nets.gradients import GradientsDiffer
 
 OWN = __name__.removesuffix(".live.faults")
 """The package that this module is loaded in."""
@@ -20,10 +21,10 @@ OTHERS = re.compile(r"\b(found|got)\b.*\b(double|long|int|short|byte|char|bool|h
 
 def may_be_a_settings(error: Exception, settings: Iterable[str]) -> bool:
     """Whether torch raised it while it compiled, or in an operator in words that one of these settings explains (its
-    `FAULTS`), or whether it is `Uncopied`. What the program's own `raise` raised is the program's, whatever it says. An
+    `FAULTS`), or whether gputune did. What the program's own `raise` raised is the program's, whatever it says. An
     assert that reads what a setting changes is not.
     """
-    if is_the_compilers(error) or isinstance(error, Uncopied):
+    if is_the_compilers(error) or isinstance(error, Uncopied | GradientsDiffer):
         return True
     trace = innermost(error)
     words = [load(name).FAULTS for name in settings]

@@ -14,6 +14,8 @@ from ..knobs._outputs import asks_for_last, changed, nodes_behind, opaque, tenso
 from ..knobs._signals import is_for_the_program
 from . import observer
 from .held import Attribute, values
+from .nets.compiling import signature
+from .nets.gradients import Pattern, pattern
 from .patches import Feature
 from .states import Before, States
 
@@ -28,12 +30,14 @@ class Seen:
     model: weakref.ref[Any]
     shapes: list[tuple[int, ...]]
     """The shapes of the tensors that it was called with."""
+    signatures: set[Any] = field(default_factory=set)
+    """The shapes and numbers in the inputs of its calls (`nets.compiling.signature`)."""
+    requires: set[Pattern] = field(default_factory=set)
+    """Where outputs of its calls required gradients."""
     functions: list[str] = field(default_factory=list)
     """The custom autograd.Functions behind its outputs."""
     without_custom_fwd: list[str] = field(default_factory=list)
     """The custom autograd.Functions whose forward does not say, by `custom_fwd`, how it behaves under autocast."""
-    sparse: bool = False
-    """Whether its outputs come from torch.sparse.mm."""
     outsized: bool = False
     """Whether, on a CPU, a convolution behind them may have a kernel or a stride that is larger than its input."""
     half: bool = False
@@ -74,6 +78,8 @@ class ModelFinder(observer.Follower):
         """During a model's first call: what that call may change, as it was before it."""
         self._has_stepped = False
         """Whether an optimizer has stepped since the last call began."""
+        self._calls = False
+        """Whether a call of a model runs."""
         self._hooks: list[tuple[Any, Callable[[], Any]]] = []
         """Handles of the hooks on the models' outputs and on what they keep, which notice what a program does with
         gradients; and these tensors, where another may be computed from them."""
@@ -109,12 +115,17 @@ class ModelFinder(observer.Follower):
     def optimizer_stepped(self, optimizer: Any) -> None:
         self._has_stepped |= self.home == observer.here()  # not in another thread meanwhile
 
+    def activation_hooked(self, activation: Any) -> None:
+        if self._calls and activation.grad_fn is not None:
+            self.features.add("hooks on activations")
+
     def model_calling(self, model: Any) -> None:
-        self._has_stepped = False
+        self._has_stepped, self._calls = False, True
         states = States(weakref.ref(model), self.device)
         self._before = None if self._of(model) else (states, states.before_call(()))
 
     def model_called(self, model: Any, inputs: Any, output: Any) -> None:
+        self._calls = False
         try:
             self._look_at(model, inputs, output)
         except Exception as error:
@@ -147,9 +158,10 @@ class ModelFinder(observer.Follower):
             seen.functions = sorted({one.__qualname__ for one in functions})
             seen.without_custom_fwd = sorted({one.__qualname__ for one in functions if not _has_custom_fwd(one)})
             seen.outsized = self.device == "cpu" and any(map(_is_outsized, nodes))
-            seen.sparse = any(node.name().startswith("SparseAddmm") for node in nodes)
         halves = (torch.float16, torch.bfloat16)
         self._hook({id(one): one for one in found if one.grad_fn is not None}.values())
+        seen.signatures.add(signature(inputs))
+        seen.requires.add(pattern(output))
         seen.opaque = seen.opaque or opaque(output)
         seen.uncopied = seen.uncopied or _uncopied(output)
         seen.inference |= torch.is_inference_mode_enabled()

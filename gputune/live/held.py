@@ -23,6 +23,9 @@ MOST = 2_000
 MOST_ELEMENTS = 100_000
 """The elements of a container that is looked into."""
 
+LAST = 64
+"""The last elements of a list or deque, which a call may have added."""
+
 Attribute = tuple["weakref.ref[Any]", str, str]
 """A module, the name of one of its dictionaries, and what stands there."""
 
@@ -70,8 +73,11 @@ def restore(attributes: Collection[Attribute], half: Any, known: Known) -> None:
     that were made for its output, which are used here as well.
     """
     for holder, name in _places(attributes):
-        with suppress(Uncopied):
-            holder[name] = restored(holder[name], half, known=known)
+        value = holder[name]
+        last = range(-min(len(value), LAST), 0) if type(value) in (list, deque) else ()
+        for place, key in ((value, key) for key in last) if last else ((holder, name),):
+            with suppress(Uncopied):
+                place[key] = restored(place[key], half, known=known)
 
 
 def values(attributes: Collection[Attribute]) -> list[Any]:

@@ -29,6 +29,7 @@ from .iterations import Iterations
 from .models import family, key, layers_of
 from .outcome import Outcome, left, line
 from .root import Root, found_roots, is_ddp, root_of
+from .safety import spread
 
 MOST_MODELS = 32
 """A program that calls more modules from outside than this calls its layers one by one."""
@@ -174,7 +175,7 @@ class Injection(observer.Follower):
     def _turn_on(self, finder: ModelFinder) -> None:
         roots = []
         for root in found_roots(finder, self._optimizers):
-            root.converted, root.failed = root.model in self._converted, self._failed
+            root.converted, root.failed, root.say = root.model in self._converted, self._failed, self._say
             if root.model in self._done:
                 names = ["fused_optimizer"]  # it has an optimizer more than before
                 if root.is_trained and root.model in self._untrained:
@@ -244,6 +245,8 @@ class Injection(observer.Follower):
         installer = Installer([root], guarded=True)
         rows = installer.obstacles(values)
         rows |= self._switch(installer, {name: values[name] for name in values if name not in rows}, root.gradients)
+        if any(knobs.load(name).IN_CALLS for name in installer.current):
+            spread(root)
         for name in values:
             if rows[name].status == "failed":
                 self._say(f"{name} was not put into {root.name}: {rows[name].why}")

@@ -8,11 +8,11 @@ from ..knobs import Value, in_order
 from ..knobs._signals import is_for_the_program
 from .advice import Values
 from .applied import Applied, Reason, Why
-from .call import Suspect
 from .faults import innermost, is_out_of_memory, may_be_a_settings
 from .flags import error_text, failed, left_alone
 from .outcome import left, obstacle
 from .root import Root
+from .suspects import Suspect
 
 SetFlag = Callable[[str, Value], Applied]
 
@@ -28,7 +28,7 @@ class Installer:
     """The settings in force in the models `roots` and in torch's flags; at first none.
 
     `set_flag` sets a flag and returns its row; by default a flag is set whatever it was. If it is `guarded`, what fails
-    becomes a row, and what makes a model's call fail is turned off again (`call.Suspect`). If not, it raises.
+    becomes a row, and what makes a model's call fail is turned off again (`suspects.Suspect`). If not, it raises.
     """
 
     def __init__(self, roots: Sequence[Root] = (), set_flag: SetFlag | None = None, *, guarded: bool = False) -> None:
@@ -144,7 +144,7 @@ class Installer:
             if root.model is None:  # the program has deleted it
                 continue
             if self._guarded:
-                root.call.clear()
+                root.call.suspects.clear()
             self._turn_off_in(root, name)
 
     def _turn_on_in(self, root: Root, name: str, value: Value) -> Value:
@@ -158,7 +158,7 @@ class Installer:
             knobs.load(name).turn_off(root)
 
     def _suspect(self, root: Root, name: str, value: Value) -> None:
-        root.call.suspect(
+        root.call.suspects.add(
             Suspect(
                 name=name,
                 turn_off=lambda: self._turn_off_in(root, name),

@@ -19,7 +19,7 @@ from ..knobs.dataloader_workers import WORKERS
 from ..resources.files import Files
 from ..resources.room import room
 from ..resources.sample_kind import draws_random_numbers, why_not_in_workers
-from . import patches
+from . import loader_patches
 from .advice import Advice, Loading, TunedProgram, entry
 from .applied import Applied, Reason, Why
 from .loading import Load, MeasuredLoading, arguments, fitted, for_dataset, innermost_sampler, start_method
@@ -43,7 +43,7 @@ class Arguments:
         self._names: weakref.WeakKeyDictionary[Any, frozenset[str]] = weakref.WeakKeyDictionary()
 
     def follow(self) -> None:
-        patches.loader_made(self._note)
+        loader_patches.loader_made(self._note)
 
     def names(self, loader: Any) -> frozenset[str] | None:
         """None for a copy, and for a loader that was made earlier."""
@@ -84,7 +84,7 @@ class LoaderSettings:
         if self._advice.loading or self._advice.loading_programs:
             self._note(left(WORKERS, Reason.NO_LOADER()))
             self._arguments.follow()
-            patches.loader_iterated(self._values)
+            loader_patches.loader_iterated(self._values)
 
     def _values(self, loader: Any) -> dict[str, Any]:
         """What the loader's next iterator is made with."""

@@ -41,6 +41,12 @@ class Follower:
     def feature_used(self, feature: patches.Feature, device: str | None) -> None:
         """The program uses a feature; `device` is the type of device of an autocast."""
 
+    def activation_hooked(self, activation: Any) -> None:
+        """A hook is put on a tensor."""
+
+    def module_hooked(self, module: Any) -> None:
+        """A hook is put on a module's calls, or on those of all modules (None)."""
+
     def backward_begun(self, losses: list[Any]) -> None:
         """A backward pass begins from these tensors, given as they were before a `GradScaler` scaled them."""
 

@@ -1,26 +1,21 @@
-"""Every patch of torch that gputune makes in a user's program, but for what flattens weights (`flattened`) and for the
-libraries that write files (`scratch/`).
+"""Every patch of torch that gputune makes in a user's program, but for those of DataLoaders (`loader_patches`), of what
+flattens weights (`flattened`), and of libraries that write files (`scratch/`).
 
 Each function makes one patch and returns a function that undoes it. A place that somebody else has patched since is
 left as it is. A patch that makes an event of the observer's has the event's name.
 """
 
 import functools
-import inspect
 import sys
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any, Literal
-
-from ..knobs._signals import is_for_the_program
-from .loading import asked_late, made_with
 
 Undo = Callable[[], object]
 Function = Callable[..., Any]
 Feature = Literal[
     "autocast", "selective checkpointing", "reentrant checkpointing",
-    "double backward", "backward by parts", "gradients of outputs",
+    "double backward", "backward by parts", "gradients of outputs", "hooks on activations",
 ]  # fmt: skip
 """A feature of torch that a program uses itself, and that a setting may not bear."""
 
@@ -37,18 +32,18 @@ def together(undoing: Sequence[Undo]) -> Undo:
     return lambda: [one() for one in reversed(undoing)]
 
 
-def _noted(holder: Any, name: str, note: Function) -> Undo:
+def noted(holder: Any, name: str, note: Function) -> Undo:
     """Have `note` called before a function, with what that gets, if this torch has the function."""
     if holder is None or name not in vars(holder):
         return lambda: None
     original = getattr(holder, name)
 
     @functools.wraps(original)
-    def noted(*inputs: Any, **named: Any) -> Any:
+    def patch(*inputs: Any, **named: Any) -> Any:
         note(*inputs, **named)
         return original(*inputs, **named)
 
-    return replaced(holder, name, noted)
+    return replaced(holder, name, patch)
 
 
 def model_called(begun: Callable[[Any], Function | None]) -> Undo:
@@ -154,6 +149,22 @@ def backward_begun(begun: Callable[[list[Any]], None]) -> Undo:
     return together([*backwards, replaced(torch.amp.GradScaler, "scale", scale)])
 
 
+def activation_hooked(hooked: Callable[[Any], None]) -> Undo:
+    import torch
+
+    return noted(torch.Tensor, "register_hook", lambda tensor, *_, **__: hooked(tensor))
+
+
+def module_hooked(hooked: Callable[[Any], None]) -> Undo:
+    import torch
+    from torch.nn.modules import module
+
+    kinds = ("forward_hook", "forward_pre_hook", "full_backward_hook", "full_backward_pre_hook")
+    own = [noted(torch.nn.Module, f"register_{kind}", lambda one, *_, **__: hooked(one)) for kind in kinds]
+    of_all = [noted(module, f"register_module_{kind}", lambda *_, **__: hooked(None)) for kind in kinds]
+    return together([*own, *of_all])
+
+
 def scripted(place: str) -> Undo:
     """Have torch.jit.script leave an attribute of modules alone, as it does torch's own."""
     from torch.jit import _recursive
@@ -210,10 +221,10 @@ def feature_used(used: Callable[[Feature, str | None], None]) -> Undo:
 
     selective = getattr(checkpoint, "_CachingTorchDispatchMode", None)
     reentrant = getattr(checkpoint, "CheckpointFunction", None)
-    made = [_noted(torch.autocast, "__enter__", entered)]
-    made += [_noted(selective, "__init__", lambda *_, **__: used("selective checkpointing", None))]
-    made += [_noted(reentrant, "forward", lambda *_, **__: used("reentrant checkpointing", None))]
-    made += [_noted(torch.autograd, "_make_grads", beginning)]
+    made = [noted(torch.autocast, "__enter__", entered)]
+    made += [noted(selective, "__init__", lambda *_, **__: used("selective checkpointing", None))]
+    made += [noted(reentrant, "forward", lambda *_, **__: used("reentrant checkpointing", None))]
+    made += [noted(torch.autograd, "_make_grads", beginning)]
     return together(made)
 
 
@@ -231,8 +242,8 @@ def dropout(draws: Callable[[], bool]) -> Undo:
     of_layers = before(lambda tensor=None, p=0.5, training=True, *_, **__: p if training else 0.0)
     of_attention = before(lambda q=None, k=None, v=None, mask=None, dropout_p=0.0, *_, **__: dropout_p)
     names = ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout")
-    undoing = [_noted(torch.nn.functional, name, of_layers) for name in names]
-    return together([*undoing, _noted(torch.nn.functional, "scaled_dot_product_attention", of_attention)])
+    undoing = [noted(torch.nn.functional, name, of_layers) for name in names]
+    return together([*undoing, noted(torch.nn.functional, "scaled_dot_product_attention", of_attention)])
 
 
 def seeds(shifted: Callable[[Function], Function]) -> Undo:
@@ -244,50 +255,3 @@ def seeds(shifted: Callable[[Function], Function]) -> Undo:
         new = shifted(getattr(package, name))
         undoing += [replaced(package, name, new), replaced(package.random, name, new)]
     return together(undoing)
-
-
-def loader_made(made: Callable[[Any, dict[str, Any]], None]) -> Undo:
-    """Wrap the making of DataLoaders. `made` gets a loader, before it is made, and its arguments by name."""
-    from torch.utils.data import DataLoader
-
-    signature = inspect.signature(DataLoader.__init__)
-
-    def note(loader: Any, *inputs: Any, **named: Any) -> None:
-        with suppress(Exception):  # whatever is wrong with the arguments, torch says it
-            given = signature.bind(loader, *inputs, **named).arguments
-            made(loader, {name: value for name, value in given.items() if value is not loader})
-
-    return _noted(DataLoader, "__init__", note)
-
-
-def loader_iterated(values: Callable[[Any], dict[str, Any]]) -> Undo:
-    """Have a loader's iterator made with the attributes that `values` returns for it; its sampler is asked late."""
-    from torch.utils.data import DataLoader
-
-    original = DataLoader._get_iterator
-
-    @functools.wraps(original)
-    def _get_iterator(self: Any) -> Any:
-        try:
-            given = values(self)
-        except Exception as error:
-            if is_for_the_program(error):
-                raise
-            given = {}  # so that the program gets its batches in any case
-        return made_with(self, given, functools.partial(asked_late, original)) if given else original(self)
-
-    return replaced(DataLoader, "_get_iterator", _get_iterator)
-
-
-def loader_iterators(made: Callable[[Any, Any], None], following: Callable[[Any, Function], Any]) -> Undo:
-    """Wrap the iterators of DataLoaders. `made` gets an iterator and its loader, `following` its `__next__` as well."""
-    from torch.utils.data import dataloader
-
-    kind = dataloader._BaseDataLoaderIter
-    original = kind.__next__
-
-    @functools.wraps(original)
-    def next_batch(self: Any) -> Any:
-        return following(self, original)
-
-    return together([_noted(kind, "__init__", made), replaced(kind, "__next__", next_batch)])

@@ -9,7 +9,11 @@ from ..knobs._called import PLACE
 from . import patches
 from .call import Call, call_of
 from .finding import ModelFinder, Seen
+from .held import Attribute
 from .models import family, unwrapped
+from .nets.backward import rehearse
+from .nets.compiling import Compiling
+from .nets.kept_tensors import places
 from .patches import Feature
 
 SHARDED = ("FullyShardedDataParallel", "FSDPModule", "DeepSpeedEngine", "DataParallel")
@@ -66,6 +70,8 @@ class Root:
     """The compiled call for each dtype of autocast, which is made once where settings are tried in turn."""
     failed: Callable[[str, str], None] = lambda setting, why: None
     """Called where a setting that was put in fails later."""
+    say: Callable[[str], None] = lambda line: None
+    """Called with what the program's user is to know."""
 
     @property
     def inner(self) -> Any:
@@ -99,6 +105,48 @@ class Root:
     @property
     def inner_call(self) -> Call:
         return call_of(self.inner, self.device)
+
+    @property
+    def rehearse(self) -> Callable[[Any, Any], None] | None:
+        """What tries a backward pass with the inputs and the output of a call, or None if none may be tried: hooks
+        would be called, and torch refuses to run reentrant checkpointing outside Tensor.backward.
+        """
+        if (
+            getattr(self.model, "static_graph", False)
+            or not self.gradients
+            or self.features & {"reentrant checkpointing", "hooks on activations"}
+        ):
+            return None
+        model, device = weakref.ref(self.inner), self.device
+        return lambda given, output: rehearse(model(), given, output, device)
+
+    def watch_compiling(self, make: Callable[..., Callable[..., Any]]) -> Compiling:
+        """A compiled call that is watched. `make` takes the arguments `dynamic` and `goes_on`."""
+        model = weakref.ref(self.inner)
+
+        def uncompiled(*inputs: Any, **named: Any) -> Any:
+            return model()._call_impl(*inputs, **named)
+
+        def failed(why: str) -> None:
+            self.refuse("compile", why)
+
+        return Compiling(
+            lambda is_dynamic, goes_on: make(dynamic=is_dynamic or None, goes_on=goes_on),
+            uncompiled,
+            self.seen.signatures,
+            say=lambda line: self.say(f"{self.name}: {line}"),
+            failed=failed,
+        )
+
+    def refuse(self, name: str, why: str) -> None:
+        """Turn off what a net has found to do harm."""
+        self.call.suspects.forget(name)
+        self.failed(name, why)
+
+    @property
+    def kept(self) -> list[Attribute]:
+        """Where calls of the model leave tensors, or may leave some later."""
+        return list(dict.fromkeys((*self.seen.computed, *places(self.model))))
 
     def patch(self, name: str, *given: Any) -> None:
         """Make a patch of torch that concerns a setting that is turned on. It stays, as it does nothing for others."""

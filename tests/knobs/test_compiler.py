@@ -10,6 +10,7 @@ from hands_on import Squared
 from torch import nn
 
 from gputune.knobs.compile import BackwardFailed, compiled_call
+from gputune.live.nets.backward import rehearse
 
 LOGGED = list[float]()
 
@@ -114,6 +115,10 @@ def hooked_beside_a_shortcut(self: Any, x: Any) -> Any:
     self.kept = hidden.tanh()
     self.kept.register_hook(log)
     return self.first(self.kept) + hidden, self.second(hidden)
+
+
+def rehearsed_call(model: Any) -> Any:
+    return compiled_call(model, rehearse=lambda given, output: rehearse(model, given, output, "cpu"))
 
 
 class Net(nn.Module):
@@ -244,7 +249,7 @@ class TestGradientsOfParts:
         model = Net(lambda self, x: (self.first(x), self.first(x - x).sqrt()))
         model.first.bias.data.zero_()
         with pytest.raises(BackwardFailed, match="gradients of zero become NaN"):
-            compiled_call(model, rehearse_on="cpu")(torch.ones(2, 4))
+            rehearsed_call(model)(torch.ones(2, 4))
 
     def test_random_numbers_stay_as_they_are(self) -> None:
         model = Net(lambda self, x: (nn.functional.dropout(self.first(x)), self.second(x)))
@@ -258,7 +263,7 @@ class TestGradientsOfParts:
 @pytest.mark.slow
 def test_with_torchs_own_kernels() -> None:
     model = Net(heads)
-    plain, call, x = deepcopy(model), compiled_call(model, rehearse_on="cpu"), torch.randn(3, 4)
+    plain, call, x = deepcopy(model), rehearsed_call(model), torch.randn(3, 4)
     for asked in (0, 1):
         assert_same(gradients(model, call(x), asked), gradients(plain, plain(x), asked))
 

@@ -82,7 +82,6 @@ def with_sparse_gradients() -> Root:
         ("amp_dtype", rooted(mlp(), half=True), AUTOCAST, True),
         ("amp_dtype", rooted(mlp(), features={"selective checkpointing"}), "it uses selective checkpointing", False),
         ("amp_dtype", rooted(mlp(), without_custom_fwd=["A", "B"]), "A, B: an autograd.Function that", False),
-        ("amp_dtype", rooted(mlp(), sparse=True), "it uses torch.sparse.mm, whose backward pass fails", False),
         ("amp_dtype", rooted(nn.LSTM(2, 2), device="cuda"), "torch computes its RNNs in float16, which needs a", False),
         ("amp_dtype", rooted(hooked()), "it has a forward hook, which would get half precision", False),
         ("amp_dtype", rooted(mlp(), keeps="history"), "its calls keep tensors in history, which would be in", False),

@@ -16,8 +16,9 @@ from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from gputune.knobs._called import PLACE
-from gputune.live.call import Call, Suspect, call_of
+from gputune.live.call import Call, call_of
 from gputune.live.installer import Installer
+from gputune.live.suspects import Suspect
 
 
 def wrong_dtype() -> Any:
@@ -226,7 +227,7 @@ def call_with(model: Net, *names: str) -> list[str]:
             turn_on=lambda name=name: on.append(name),
             failed=lambda error, why, name=name: on.append(f"-{name}"),
         )
-        call_of(model, "cpu").suspect(one)
+        call_of(model, "cpu").suspects.add(one)
     return on
 
 
@@ -392,8 +393,10 @@ class TestAnOutputThatCannotBeCopied:
             on[:] = [f"{error} ({why})"]
 
         call = mixed(model)
-        call.suspect(Suspect(name="amp_dtype", turn_off=turn_off, turn_on=lambda: None, failed=failed))
-        call.suspect(Suspect(name="channels_last", turn_off=on.clear, turn_on=on.clear, failed=lambda *_: on.clear()))
+        call.suspects.add(Suspect(name="amp_dtype", turn_off=turn_off, turn_on=lambda: None, failed=failed))
+        call.suspects.add(
+            Suspect(name="channels_last", turn_off=on.clear, turn_on=on.clear, failed=lambda *_: on.clear())
+        )
         for _ in range(3):
             model(X)
         return model, on

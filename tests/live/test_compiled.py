@@ -12,7 +12,8 @@ import pytest
 import torch
 from torch import nn
 
-from gputune.knobs.compile import compile_in_place, compiled_call, rehearse
+from gputune.knobs.compile import compile_in_place, compiled_call
+from gputune.live.nets.backward import rehearse
 
 
 @pytest.fixture
@@ -121,14 +122,14 @@ class Net(nn.Module):
 def test_a_backward_pass_that_fails_is_told() -> None:
     model = Net(fails=True)
     with pytest.raises(RuntimeError, match="in its backward pass: AssertionError: expected stride 16==1"):
-        rehearse(model, model(torch.ones(2, 4)), "cpu")
+        rehearse(model, (), model(torch.ones(2, 4)), "cpu")
 
 
 def test_gradients_stay_as_they_are_and_the_program_can_still_run_it() -> None:
     model = Net()
     model.layer.bias.grad = torch.full((4,), 3.0)
     output, before = model(torch.ones(2, 4)), states()
-    rehearse(model, output, "cpu")
+    rehearse(model, (), output, "cpu")
     assert (model.layer.weight.grad, model.layer.bias.grad.tolist()) == (None, [3.0] * 4)
     assert states() == before
     output["logits"].sum().backward()
@@ -140,17 +141,16 @@ def test_what_the_program_hangs_on_gradients_is_not_called() -> None:
     model = Net()
     model.layer.weight.register_hook(lambda grad: called.append("of a weight"))
     model.layer.weight.register_post_accumulate_grad_hook(lambda weight: called.append("after a weight's"))
-    rehearse(model, model(torch.ones(2, 4)), "cpu")
+    rehearse(model, (), model(torch.ones(2, 4)), "cpu")
     model.register_full_backward_hook(lambda *_: called.append("of a module"))
-    rehearse(model, model(torch.ones(2, 4)), "cpu")
+    rehearse(model, (), model(torch.ones(2, 4)), "cpu")
     hooked, output = Net(), Net()
     logits = output(torch.ones(2, 4))["logits"]
     logits.register_hook(lambda grad: called.append("of an output"))
-    rehearse(output, logits.view(-1), "cpu")
+    rehearse(output, (), logits.view(-1), "cpu")
     inner = hooked(torch.ones(2, 4))["logits"]
     inner.register_hook(lambda grad: called.append("of an activation"))
-    rehearse(hooked, hooked(inner), "cpu")
-    rehearse(hooked, inner.square(), "cpu")
+    rehearse(hooked, inner, hooked(inner), "cpu")
     assert called == []
 
 
@@ -167,7 +167,7 @@ def test_a_model_that_is_compiled_as_a_whole_is_rehearsed(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(torch.autograd, "grad", counted)
     whole = nn.Sequential(model, nn.Flatten(0)) if views else model
-    compiled_call(whole, rehearse_on="cpu")(torch.ones(2, 4))
+    compiled_call(whole, rehearse=lambda given, output: rehearse(whole, given, output, "cpu"))(torch.ones(2, 4))
     assert passes.count(True) == 1
 
 
@@ -187,7 +187,7 @@ def test_however_many_models_are_compiled_none_runs_uncompiled(monkeypatch: pyte
 
 @pytest.mark.parametrize("output", [None, {}, torch.ones(3), [torch.ones(3)]])
 def test_outputs_that_nothing_is_behind(output: Any) -> None:
-    rehearse(Net(fails=True), output, "cpu")
+    rehearse(Net(fails=True), (), output, "cpu")
 
 
 def test_where_memory_does_not_suffice_the_program_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +196,7 @@ def test_where_memory_does_not_suffice_the_program_goes_on(monkeypatch: pytest.M
 
     monkeypatch.setattr(torch.autograd, "grad", full)
     model = Net()
-    rehearse(model, model(torch.ones(2, 4)), "cpu")
+    rehearse(model, (), model(torch.ones(2, 4)), "cpu")
 
 
 class LateError(Exception):

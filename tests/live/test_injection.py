@@ -565,7 +565,7 @@ class TestDistributed:
         assert wrap.seen[0]
         assert wrap(IMAGES).is_contiguous()
         assert [call_of(one) is not None for one in (wrap, wrap.module)] == [True, False]
-        assert len(call_of(wrap)._suspects) == 1
+        assert len(call_of(wrap).suspects.on) == 1
         assert session.said == []
 
     def test_a_model_whose_wraps_forward_is_called_has_it_as_well(self, start: Start) -> None:

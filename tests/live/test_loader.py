@@ -40,8 +40,8 @@ from torch.utils.data import (
 from gputune.live.advice import Advice, Loading, TunedProgram, entry
 from gputune.live.applied import Applied
 from gputune.live.loader import MOST_LOOKS, LoaderSettings, dataset_class
+from gputune.live.loader_patches import loader_iterated
 from gputune.live.models import existing, key
-from gputune.live.patches import loader_iterated
 
 CHOICES = {"dataloader_workers": 2, "dataloader_prefetch_factor": 4, "dataloader_pin_memory": True}
 FILES = RecordedHost(affinity=[0, 1, 2, 3])

@@ -17,7 +17,7 @@ from typing import Any
 
 from ...knobs._outputs import tensors
 from ...knobs.dataloader_prefetch_factor import PREFETCH
-from .. import observer, patches
+from .. import loader_patches, observer
 from ..advice import Loading
 from ..loader import Arguments, dataset_class, obstacle
 from ..orders import LoaderDescribed
@@ -66,7 +66,7 @@ class Loaders:
                 self.seconds += time.perf_counter() - begun
 
         self._arguments.follow()
-        patches.loader_iterators(self._began, following)
+        loader_patches.loader_iterators(self._began, following)
 
     @property
     def may_train(self) -> bool:

@@ -1,0 +1,92 @@
+"""What a program finds in a model, and what its hooks get, is in FP32 as without mixed precision.
+
+The watched step shows where a call leaves tensors (`held`). Other calls may leave some elsewhere: the code of the
+forward tells where it may. A hook that comes later turns mixed precision off.
+"""
+
+import dis
+import weakref
+from collections.abc import Iterator
+from functools import cache
+from types import CodeType, FunctionType
+from typing import Any
+
+from .. import observer
+from ..containers import CONTAINERS
+from ..held import Attribute
+
+MOST_CODE = 200
+"""The methods of a class that are read, from `forward` on."""
+
+
+class HalfHookError(RuntimeError):
+    """A hook would get half precision. No program sees this."""
+
+    setting = "amp_dtype"
+
+
+class Hooks(observer.Follower):
+    """Turns mixed precision off in a model that gets a hook while it is on."""
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+
+    def activation_hooked(self, activation: Any) -> None:
+        """Raises HalfHookError within the forward, which is then made again in FP32."""
+        call = self._root.call
+        if call.is_cast and activation.dtype == call.dtype and activation.grad_fn is not None:
+            raise HalfHookError("its forward puts a hook on an activation, which would get half precision")
+
+    def module_hooked(self, module: Any) -> None:
+        model = self._root.model
+        if model is None or self._root.call.dtype is None:
+            observer.leave(self)
+        elif module is None or any(module is one for one in model.modules()):
+            observer.leave(self)
+            self._root.refuse("amp_dtype", "a module has got a hook, which would get half precision")
+
+
+def places(model: Any) -> Iterator[Attribute]:
+    """Where the forwards of a model's modules store something, by their code, or change a container that is there."""
+    for module in model.modules():
+        stored, read = _names(type(module))
+        own, reference = vars(module), weakref.ref(module)
+        for name in stored:
+            yield reference, "_buffers" if name in module._buffers else "__dict__", name
+        yield from ((reference, "__dict__", name) for name in read - stored if type(own.get(name)) in CONTAINERS)
+
+
+@cache
+def _names(kind: type) -> tuple[frozenset[str], frozenset[str]]:
+    """The attributes that the forward of a class, and what it calls of the class's own, stores, and those it reads."""
+    stored, read, waiting, known = set[str](), set[str](), ["forward"], set[str]()
+    while waiting and len(known) < MOST_CODE:
+        name = waiting.pop()
+        if name in known or (code := _code(kind, name)) is None:
+            continue
+        known.add(name)
+        for one in _instructions(code):
+            if one.opname == "STORE_ATTR":
+                stored.add(one.argval)
+            elif one.opname in {"LOAD_ATTR", "LOAD_METHOD"}:
+                read.add(one.argval)
+                waiting.append(one.argval)
+    return frozenset(stored), frozenset(read)
+
+
+def _code(kind: type, name: str) -> CodeType | None:
+    """The code of a method, or of a property's functions, unless the method is torch's."""
+    for one in kind.__mro__:
+        if name in vars(one):
+            found = vars(one)[name]
+            function = getattr(found, "fget", found)
+            is_own = isinstance(function, FunctionType) and not one.__module__.startswith("torch.")
+            return function.__code__ if is_own else None
+    return None
+
+
+def _instructions(code: CodeType) -> Iterator[dis.Instruction]:
+    yield from dis.get_instructions(code)
+    for one in code.co_consts:
+        if isinstance(one, CodeType):
+            yield from _instructions(one)

@@ -1,0 +1,186 @@
+"""The settings that may make a model's call fail: which of them is to blame, and what is done about it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from ..knobs._outputs import Uncopied
+from .faults import may_be_a_settings, may_be_another_uncompiled
+from .nets.gradients import GradientsDiffer, Requirements
+from .states import Before, States
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspect:
+    """A setting that is on, and may make a call fail."""
+
+    name: str
+    turn_off: Callable[[], object]
+    turn_on: Callable[[], object]
+    failed: Callable[[Exception, str | None], None]
+    """Called once it is off for good, with the exception that it raised and why that call could not be made again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneCall:
+    """One call of a model."""
+
+    run: Callable[..., Any]
+    uncompiled: Callable[..., Any] | None
+    """Makes it uncompiled where `run` makes it compiled."""
+    inputs: Sequence[Any]
+    named: dict[str, Any]
+    otherwise: bool
+    """Whether settings leave it as it is, but for channels_last."""
+
+    def __call__(self) -> Any:
+        return self.run(*self.inputs, **self.named)
+
+
+class Net(Protocol):
+    """Looks at each call that settings change, until it is removed from `Suspects.nets`."""
+
+    def called(self, one: OneCall, before: Before | None, output: Any) -> None:
+        """A call returned. `before` is what it may have changed, as it was. If this raises what `faults` takes for a
+        setting's, the call is made again without the suspects.
+        """
+
+
+class Suspects:
+    """If a call fails as a setting may make it fail (`faults`), everything is put back as it was (`states`), and the
+    call is repeated without the suspects. If it fails again, the exception is the program's own, and they are turned on
+    again. Otherwise each is turned on for a call of its own, which shows whether it was the cause. If not everything
+    can be put back, the program sees the exception, or the output that it concerns, and the suspects are off from then
+    on.
+
+    A compiled call raises other exceptions than a plain one, and skips what a forward does about its own. So what
+    torch's code raises in it has the call repeated uncompiled, which counts; it stays compiled for the next.
+    """
+
+    def __init__(self, model: Callable[[], Any], device: str) -> None:
+        self.on: list[Suspect] = []
+        self._outside: list[Suspect] = []
+        """Those that are off, to be turned on one for each call."""
+        self._states = States(model, device)
+        self._states_otherwise = States(model, device)
+        """The states around calls that the settings leave as they are."""
+        self.requirements = Requirements()
+        self.nets: list[Net] = []
+        self._paused = False
+
+    def __bool__(self) -> bool:
+        return bool(self.on or self._outside)
+
+    @property
+    def are_settled(self) -> bool:
+        """Whether none is on trial."""
+        return not self._outside and not self._paused
+
+    def add(self, one: Suspect) -> None:
+        self.on.append(one)
+        self._states.begin_again()
+        self._states_otherwise.begin_again()
+
+    def clear(self) -> None:
+        """Suspect nothing any more, as the owner of the settings turns them off."""
+        self.on, self._outside = [], []
+
+    def forget(self, name: str) -> None:
+        """Turn a setting off that a net has refused."""
+        found = [one for one in (*self.on, *self._outside) if one.name == name]
+        self.on = [one for one in self.on if one not in found]
+        self._outside = [one for one in self._outside if one not in found]
+        for one in found:
+            one.turn_off()
+
+    def pause(self) -> None:
+        """Turn all off, until `go_on`."""
+        self._paused = True
+        for one in reversed(self.on):
+            one.turn_off()
+
+    def go_on(self) -> None:
+        for one in self.on:
+            one.turn_on()
+        self._paused = False
+
+    def turn_off(self, suspected: Sequence[Suspect], fault: Exception, why: str | None = None) -> None:
+        """Turn off for good. `why` is why the call that failed could not be made again."""
+        self.on = [one for one in self.on if one not in suspected]
+        for one in suspected:
+            one.turn_off()
+            one.failed(fault, why)
+
+    def call(self, one: OneCall) -> Any:
+        return self._call(one, self._suspected(one.otherwise))
+
+    def _call(self, one: OneCall, suspected: list[Suspect]) -> Any:
+        states = self._states_otherwise if one.otherwise else self._states
+        before = states.before_call((*one.inputs, *one.named.values()))
+        try:
+            output = one()
+            if not one.otherwise and not self._paused:
+                self._look(one, before, output)
+        except Exception as error:
+            is_settings = may_be_a_settings(error, [suspect.name for suspect in suspected])
+            if not is_settings and not (one.uncompiled and may_be_another_uncompiled(error)):
+                raise
+            suspected = self._to_blame(error, suspected)
+            if why := states.put_back(before):
+                if is_settings:
+                    return self._given_up(suspected, error, why)
+                raise
+            fault = error
+        else:
+            states.after_call(before)
+            return output
+        # Out of the except clause, so that an exception of the program's own shows no other one before it.
+        if is_settings or one.uncompiled is None:
+            return self._repeated(one, suspected, fault)
+        return self._call(replace(one, run=one.uncompiled, uncompiled=None), suspected)
+
+    def _look(self, one: OneCall, before: Before | None, output: Any) -> None:
+        self.requirements.look(output)
+        for net in tuple(self.nets):
+            net.called(one, before, output)
+
+    def _repeated(self, call: OneCall, suspected: list[Suspect], fault: Exception) -> Any:
+        for one in suspected:
+            one.turn_off()
+        try:
+            output = call()
+        except BaseException:
+            for one in suspected:
+                one.turn_on()
+            raise
+        if isinstance(fault, GradientsDiffer) and self.requirements.are_as(fault.output, output):
+            for one in suspected:  # they differ without settings, too
+                one.turn_on()
+        elif len(suspected) == 1:
+            self.turn_off(suspected, fault)
+        else:
+            self.on = [one for one in self.on if one not in suspected]
+            self._outside += suspected
+        return output
+
+    def _to_blame(self, fault: Exception, suspected: list[Suspect]) -> list[Suspect]:
+        """The setting alone that a fault names, if it is on."""
+        named = getattr(fault, "setting", None)
+        return [one for one in self.on if one.name == named] or suspected
+
+    def _given_up(self, suspected: list[Suspect], fault: Exception, why: str) -> Any:
+        self.turn_off(suspected, fault, why)
+        if isinstance(fault, Uncopied | GradientsDiffer):
+            return fault.output
+        raise fault
+
+    def _suspected(self, otherwise: bool) -> list[Suspect]:
+        """The settings to turn off if this call fails: all that are on, or the one that is turned on for this call."""
+        if otherwise:
+            return [one for one in self.on if one.name == "channels_last"]
+        if not self._outside or self._paused:
+            return self.on
+        one = self._outside.pop(0)
+        one.turn_on()
+        self.add(one)
+        return [one]
