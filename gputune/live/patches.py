@@ -150,9 +150,14 @@ def backward_begun(begun: Callable[[list[Any]], None]) -> Undo:
 
 
 def activation_hooked(hooked: Callable[[Any], None]) -> Undo:
+    """Wrap what puts a hook on a tensor, for all but gputune's own code."""
     import torch
 
-    return noted(torch.Tensor, "register_hook", lambda tensor, *_, **__: hooked(tensor))
+    def note(tensor: Any, *_: Any, **__: Any) -> None:
+        if not str(sys._getframe(2).f_globals.get("__name__")).startswith(__package__.removesuffix(".live")):
+            hooked(tensor)
+
+    return noted(torch.Tensor, "register_hook", note)
 
 
 def module_hooked(hooked: Callable[[Any], None]) -> Undo:

@@ -33,17 +33,21 @@ class Hooks(observer.Follower):
 
     def activation_hooked(self, activation: Any) -> None:
         """Raises HalfHookError within the forward, which is then made again in FP32."""
-        call = self._root.call
-        if call.is_cast and activation.dtype == call.dtype and activation.grad_fn is not None:
+        call = self._call()
+        if call and call.is_cast and activation.dtype == call.dtype and activation.grad_fn is not None:
             raise HalfHookError("its forward puts a hook on an activation, which would get half precision")
 
     def module_hooked(self, module: Any) -> None:
-        model = self._root.model
-        if model is None or self._root.call.dtype is None:
-            observer.leave(self)
-        elif module is None or any(module is one for one in model.modules()):
+        if self._call() and (module is None or any(module is one for one in self._root.model.modules())):
             observer.leave(self)
             self._root.refuse("amp_dtype", "a module has got a hook, which would get half precision")
+
+    def _call(self) -> Any:
+        """The model's call, if mixed precision is on in it now."""
+        if self._root.model is None:
+            observer.leave(self)
+            return None
+        return self._root.call if self._root.call.dtype is not None else None
 
 
 def places(model: Any) -> Iterator[Attribute]:
