@@ -54,8 +54,8 @@ def _reasons(root: Root) -> dict[str, object]:
         "it uses selective checkpointing": "selective checkpointing" in root.features,
         f"{functions}: an autograd.Function that may not bear autocast (it lacks custom_fwd)": functions,
         "torch computes its RNNs in float16, which needs a loss scaler in the script": has_rnns,
-        "it has a forward hook, which would get half precision": any(map(_is_hooked, root.model.modules())),
-        "it has a backward hook, which would get half precision": any(map(_has_backward_hook, root.model.modules())),
+        "it has a forward hook, which would get half precision": any(map(is_hooked, root.model.modules())),
+        "it has a backward hook, which would get half precision": any(map(has_backward_hook, root.model.modules())),
         "its forward puts hooks on activations, which would get half precision": "hooks on activations"
         in root.features,
         f"its calls keep tensors in {seen.keeps}, which would be in half precision there": seen.keeps,
@@ -68,13 +68,13 @@ def _reasons(root: Root) -> dict[str, object]:
     }
 
 
-def _is_hooked(module: Any) -> bool:
+def is_hooked(module: Any) -> bool:
     """Whether the program has a hook on a module's calls, which torch itself has for its parametrizations as well."""
     hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
     return any(not str(getattr(one, "__module__", "")).startswith("torch.") for one in hooks)
 
 
-def _has_backward_hook(module: Any) -> bool:
+def has_backward_hook(module: Any) -> bool:
     return bool(module._backward_hooks or module._backward_pre_hooks)
 
 

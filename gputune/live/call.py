@@ -100,6 +100,10 @@ class Call:
         one = OneCall(run=run, uncompiled=instead, inputs=inputs, named=named, otherwise=otherwise)
         return self.suspects.call(one)
 
+    def run(self, inputs: Any, named: Any, inner: Any = None) -> Any:
+        """Make the call as it is now, without regard to suspects; of the model inside a wrap, if that is given."""
+        return self._run(inner or self.users or self.model._call_impl, inputs, named)
+
     def _run(self, call: Any, inputs: Any, named: Any) -> Any:
         if self.around is not None:
             return self.around(lambda: self._cast(call, inputs, named))

@@ -72,6 +72,11 @@ def rows_now() -> list[Applied]:
     return [as_now(row, partial(_current, name)) for name, row in rows.items()]
 
 
+def is_ours(name: str, value: Value) -> bool:
+    """Whether gputune has set a flag to this value."""
+    return _ours.get(name) == value and _current(name) == value
+
+
 def reads() -> dict[str, Mapping[str, Any]]:
     """Each setting that torch can be asked about: its current value and default, or the fault as a failed row."""
     answers: dict[str, Mapping[str, Any]] = {}

@@ -1,8 +1,10 @@
 """Spreads the nets under a model in which settings were turned on."""
 
+from ..knobs.amp_dtype import has_backward_hook, is_hooked
 from . import observer
 from .nets.backward import Rehearsal
 from .nets.kept_tensors import Hooks
+from .nets.results import Results
 from .root import Root
 
 
@@ -17,3 +19,19 @@ def spread(root: Root) -> None:
         observer.follow(Hooks(root))
     if root.rehearse:
         suspects.nets.append(Rehearsal(root))
+    if root.is_trained and root.gradients:
+        suspects.nets.append(Results(root, _obstacle(root)))
+
+
+def _obstacle(root: Root) -> str | None:
+    """Why a model's call may not be made once more only to compare what it computes."""
+    seen, modules = root.seen, list(root.inner.modules())
+    reasons = {
+        f"its forward changes the global variable {seen.changes_global}": seen.changes_global,
+        "it has hooks": any(map(is_hooked, modules)) or any(map(has_backward_hook, modules)),
+        "its forward puts hooks on activations": "hooks on activations" in root.features,
+        "it runs under hooks on what is saved for backward": seen.hooked,
+        "it uses reentrant checkpointing": "reentrant checkpointing" in root.features,
+        "its layers exchange values between ranks": any(type(one).__name__ == "SyncBatchNorm" for one in modules),
+    }
+    return next((why for why, is_so in reasons.items() if is_so), None)

@@ -1,6 +1,7 @@
 """The settings that may make a model's call fail: which of them is to blame, and what is done about it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -86,12 +87,16 @@ class Suspects:
         self.on, self._outside = [], []
 
     def forget(self, name: str) -> None:
-        """Turn a setting off that a net has refused."""
+        """Turn a setting off that a net has refused. What is turned on after it is turned on anew without it."""
+        names = [one.name for one in self.on]
+        later = self.on[names.index(name) + 1 :] if name in names else []
         found = [one for one in (*self.on, *self._outside) if one.name == name]
         self.on = [one for one in self.on if one not in found]
         self._outside = [one for one in self._outside if one not in found]
-        for one in found:
+        for one in (*reversed(later), *found):
             one.turn_off()
+        for one in later:
+            one.turn_on()
 
     def pause(self) -> None:
         """Turn all off, until `go_on`."""
@@ -103,6 +108,22 @@ class Suspects:
         for one in self.on:
             one.turn_on()
         self._paused = False
+
+    @contextmanager
+    def only(self, names: Collection[str]) -> Iterator[None]:
+        """Have these alone on, while all are turned off."""
+        own = [one for one in self.on if one.name in names]
+        for one in own:
+            one.turn_on()
+        try:
+            yield
+        finally:
+            for one in reversed(own):
+                one.turn_off()
+
+    def keep_everything(self) -> None:
+        """Keep everything that the next calls change."""
+        self._states.begin_again()
 
     def turn_off(self, suspected: Sequence[Suspect], fault: Exception, why: str | None = None) -> None:
         """Turn off for good. `why` is why the call that failed could not be made again."""
