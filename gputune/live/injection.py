@@ -11,7 +11,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -29,7 +29,7 @@ from .iterations import Iterations
 from .models import family, key, layers_of
 from .outcome import Outcome, left, line
 from .root import Root, found_roots, is_ddp, root_of
-from .safety import spread
+from .safety import compare_speed, spread
 
 MOST_MODELS = 32
 """A program that calls more modules from outside than this calls its layers one by one."""
@@ -214,6 +214,7 @@ class Injection(observer.Follower):
                 own.add(row, root.model, root.name)
                 if row.setting == "amp_dtype" and not root.is_trained:
                     self._untrained.add(root.model)
+        compare_speed(roots)
         self._outcome.settle()
         if tuned and tuned.loading and WORKERS not in self.rows:
             self._outcome.replace(left(WORKERS, Reason.NO_LOADER()))
@@ -259,9 +260,11 @@ class Injection(observer.Follower):
             self._inference.append(installer)
         return rows
 
-    def _failed(self, name: str, why: Why | str) -> None:
-        self._outcome.replace(failed(name, why))
-        self._say(f"{name} was taken out again: {why}")
+    def _failed(self, settings: str | Sequence[str], why: Why | str) -> None:
+        names = [settings] if isinstance(settings, str) else settings
+        for name in names:
+            self._outcome.replace(failed(name, why))
+        self._say(f"{', '.join(names)} turned off: {why}")
 
     def _compare(self, roots: list[Root], trains: bool) -> None:
         """Say once which tuned program is for models that are almost these."""

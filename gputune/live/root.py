@@ -1,7 +1,7 @@
 """One model of a program in which settings may be turned on, and why a model is left alone."""
 
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,8 +68,8 @@ class Root:
     """Whether settings are only tried, in turn, so that what comes before the wrap may be put in behind it."""
     compiled: dict[Any, Callable[..., Any]] = field(default_factory=dict)
     """The compiled call for each dtype of autocast, which is made once where settings are tried in turn."""
-    failed: Callable[[str, str], None] = lambda setting, why: None
-    """Called where a setting that was put in fails later."""
+    failed: Callable[[str | Sequence[str], str], None] = lambda settings, why: None
+    """Called where a setting that was put in fails later, or several."""
     say: Callable[[str], None] = lambda line: None
     """Called with what the program's user is to know."""
 
@@ -127,21 +127,19 @@ class Root:
         def uncompiled(*inputs: Any, **named: Any) -> Any:
             return model()._call_impl(*inputs, **named)
 
-        def failed(why: str) -> None:
-            self.refuse("compile", why)
-
         return Compiling(
             lambda is_dynamic, goes_on: make(dynamic=is_dynamic or None, goes_on=goes_on),
             uncompiled,
             self.seen.signatures,
             say=lambda line: self.say(f"{self.name}: {line}"),
-            failed=failed,
+            failed=lambda why: self.refuse(["compile"], why),
         )
 
-    def refuse(self, name: str, why: str) -> None:
+    def refuse(self, names: Sequence[str], why: str) -> None:
         """Turn off what a net has found to do harm."""
-        self.call.suspects.forget(name)
-        self.failed(name, why)
+        for name in names:
+            self.call.suspects.forget(name)
+        self.failed(names, why)
 
     @property
     def kept(self) -> list[Attribute]:

@@ -1,10 +1,16 @@
 """Spreads the nets under a model in which settings were turned on."""
 
+from collections.abc import Sequence
+
+from ..knobs._called import PLACE
 from ..knobs.amp_dtype import has_backward_hook, is_hooked
 from . import observer
+from .call import Call
 from .nets.backward import Rehearsal
 from .nets.kept_tensors import Hooks
+from .nets.not_finite import NotFinite
 from .nets.results import Results
+from .nets.slower import Slower
 from .root import Root
 
 
@@ -14,13 +20,24 @@ def spread(root: Root) -> None:
     on = {one.name for one in suspects.on}
     if not on:
         return
+    suspects.fixed = {"channels_last"} if root.is_ddp else set()
     suspects.requirements.known |= root.seen.requires
     if "amp_dtype" in on:
         observer.follow(Hooks(root))
+        observer.follow(NotFinite(root))
     if root.rehearse:
         suspects.nets.append(Rehearsal(root))
     if root.is_trained and root.gradients:
         suspects.nets.append(Results(root, _obstacle(root)))
+
+
+def compare_speed(roots: Sequence[Root]) -> None:
+    """Have the settings in these models timed, unless the program is to compute the same in every run."""
+    import torch
+
+    watched = [one for one in roots if isinstance(vars(one.model).get(PLACE), Call) and one.call.suspects.on]
+    if watched and all(one.gradients for one in watched) and not torch.are_deterministic_algorithms_enabled():
+        Slower(watched, watched[0].device).start()
 
 
 def _obstacle(root: Root) -> str | None:

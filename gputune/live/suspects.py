@@ -67,6 +67,8 @@ class Suspects:
         """The states around calls that the settings leave as they are."""
         self.requirements = Requirements()
         self.nets: list[Net] = []
+        self.fixed: set[str] = set()
+        """What cannot be turned off and on again: a layout that DistributedDataParallel has looked at."""
         self._paused = False
 
     def __bool__(self) -> bool:
@@ -99,20 +101,24 @@ class Suspects:
             one.turn_on()
 
     def pause(self) -> None:
-        """Turn all off, until `go_on`."""
+        """Turn all off that can be turned on again at any time, until `go_on`."""
         self._paused = True
-        for one in reversed(self.on):
+        for one in reversed(self._switched):
             one.turn_off()
 
     def go_on(self) -> None:
-        for one in self.on:
+        for one in self._switched if self._paused else ():
             one.turn_on()
         self._paused = False
+
+    @property
+    def _switched(self) -> list[Suspect]:
+        return [one for one in self.on if one.name not in self.fixed]
 
     @contextmanager
     def only(self, names: Collection[str]) -> Iterator[None]:
         """Have these alone on, while all are turned off."""
-        own = [one for one in self.on if one.name in names]
+        own = [one for one in self._switched if one.name in names]
         for one in own:
             one.turn_on()
         try:

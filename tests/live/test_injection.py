@@ -500,7 +500,7 @@ class TestLeft:
         status, why = session.became("amp_dtype")
         assert status == "failed"
         assert why.startswith("its call failed with it: RuntimeError: Index put requires")
-        assert session.said[-1] == f"amp_dtype was taken out again: {why}"
+        assert session.said[-1] == f"amp_dtype turned off: {why}"
         assert session.became("fused_optimizer")[0] == "applied"
 
     def test_quiet_says_nothing_and_other_ranks_than_the_first_neither(

@@ -40,7 +40,7 @@ class Hooks(observer.Follower):
     def module_hooked(self, module: Any) -> None:
         if self._call() and (module is None or any(module is one for one in self._root.model.modules())):
             observer.leave(self)
-            self._root.refuse("amp_dtype", "a module has got a hook, which would get half precision")
+            self._root.refuse(["amp_dtype"], "a module has got a hook, which would get half precision")
 
     def _call(self) -> Any:
         """The model's call, if mixed precision is on in it now."""

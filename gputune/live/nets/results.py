@@ -154,7 +154,7 @@ class Results(observer.Follower):
 
     def optimizer_stepping(self, optimizer: Any) -> None:
         root, sample = self._root, self._sample
-        if root.model is None:
+        if root.model is None or not root.call.suspects:
             self._end()
         elif sample is not None and observer.here() == self._thread and optimizer in root.optimizers:
             self._sample, self._patience = None, self._patience - 1
@@ -191,14 +191,14 @@ class Results(observer.Follower):
         finally:
             now.put_back()
         self._end()
-        for name in guilty:
-            root.refuse(name, "; ".join(starmap(_words, refused.items())))
+        if guilty:
+            root.refuse(guilty, "; ".join(starmap(_words, refused.items())))
         return None
 
     def _judged(self, sample: _Sample) -> tuple[list[str], Differences]:
         """The settings to turn off, and what differs."""
         suspects = self._root.call.suspects
-        on = [one.name for one in suspects.on]
+        on = [one.name for one in suspects.on if one.name not in suspects.fixed]
         suspects.pause()
         try:
             plain = self._computed(sample, settings=())

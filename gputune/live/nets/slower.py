@@ -1,0 +1,149 @@
+"""In the first minute, steps with the settings are timed against steps without, in blocks that take turns.
+
+A small GAN with an R1 penalty took 12.6 ms a step in bfloat16 and channels_last, and 7.3 without. What is slower in
+`ROW` pairs of blocks one after the other is turned off.
+"""
+
+import time
+from collections.abc import Generator, Iterator, Sequence
+from statistics import median
+from typing import Any
+
+from ...knobs._compiler import graphs
+from ...knobs._signals import is_for_the_program
+from .. import observer
+from ..iterations import Iterations
+from .results import Results
+
+WARM = 4
+"""Steps with the settings before the first block."""
+BLOCK, MOST_STEPS = 0.05, 32
+"""Seconds and steps of a block: shorter ones are noisy, longer ones are steps without the settings."""
+SLOWER = 1.03
+"""A pair counts from this ratio on."""
+ROW, ENOUGH, MOST = 6, 3, 14
+"""Slower in so many pairs in a row: off. Faster in the first so many: on. Undecided after so many: on."""
+SECONDS, LOST = 60.0, 1.2
+"""After so many seconds, or with so many lost to steps without the settings, which were slower, nothing is timed."""
+
+
+def verdict(pairs: Sequence[tuple[float, float]]) -> bool | None:
+    """Whether the settings stay on, by the times of blocks with and without; None if it is open."""
+    slower = [with_it > SLOWER * without for with_it, without in pairs]
+    if len(pairs) >= ROW and all(slower[-ROW:]):
+        return False
+    lost = sum(without - with_it for with_it, without in pairs)
+    is_clear = not any(slower) and (len(pairs) >= ENOUGH or lost > LOST)
+    return True if is_clear or len(pairs) >= MOST else None
+
+
+class Clock:
+    """The time between two steps' ends, by the GPU's own clock if there is one. Nothing waits for the GPU."""
+
+    def __init__(self, device: str) -> None:
+        self._begun, self._ended = self._mark(device), None
+        self._device = device
+
+    def stop(self) -> None:
+        self._ended = self._mark(self._device)
+
+    def seconds(self) -> float | None:
+        """None as long as the GPU is not that far."""
+        if self._device != "cuda":
+            return float(self._ended - self._begun)
+        return self._begun.elapsed_time(self._ended) / 1000 if self._ended.query() else None
+
+    @staticmethod
+    def _mark(device: str) -> Any:
+        if device != "cuda":
+            return time.perf_counter()
+        import torch
+
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+
+class Slower:
+    """Compares the settings in these models' calls, once."""
+
+    def __init__(self, roots: Sequence[Any], device: str) -> None:
+        self._roots, self._device = roots, device
+        self._iterations = Iterations(self._ended, trains=True)
+        self._work = self._blocks()
+        self._left, self._is_on = 1, True
+        self._pairs: list[tuple[float, float]] = []
+
+    def start(self) -> None:
+        self._iterations.start()
+        next(self._work)
+
+    def _ended(self) -> None:
+        self._left -= 1
+        if self._left > 0:
+            return
+        try:
+            self._left = next(self._work)
+        except StopIteration:
+            observer.leave(self._iterations)
+        except Exception as error:
+            observer.leave(self._iterations)
+            self._switch(True)
+            if is_for_the_program(error):
+                raise
+
+    def _blocks(self) -> Iterator[int]:
+        """How many iterations to let pass before it goes on."""
+        while not all(map(_is_ready, self._roots)):
+            yield 1
+        yield WARM
+        steps = yield from self._steps()
+        until = time.monotonic() + SECONDS
+        while (stays := verdict(self._pairs)) is None and time.monotonic() < until:
+            yield from self._pair(steps)
+        self._switch(True)
+        if stays is False:
+            self._refuse(steps)
+
+    def _pair(self, steps: int) -> Iterator[int]:
+        """Time a block with the settings and one without, the one that is on first."""
+        before, clocks, first = graphs(), {}, self._is_on
+        for on in (first, not first):
+            if on is not self._is_on:
+                self._switch(on)
+                yield 1  # which pays for the switch
+            clocks[on] = Clock(self._device)
+            yield steps
+            clocks[on].stop()
+        while None in (pair := (clocks[True].seconds(), clocks[False].seconds())):
+            yield 1
+        if graphs() == before:
+            self._pairs.append(pair)
+
+    def _steps(self) -> Generator[int, None, int]:
+        clock = Clock(self._device)
+        yield 1
+        clock.stop()
+        while (seconds := clock.seconds()) is None:
+            yield 1
+        return min(MOST_STEPS, max(1, round(BLOCK / max(seconds, 1e-6))))
+
+    def _switch(self, on: bool) -> None:
+        self._is_on = on
+        for root in self._roots:
+            if root.model is not None:
+                suspects = root.call.suspects
+                suspects.go_on() if on else suspects.pause()
+
+    def _refuse(self, steps: int) -> None:
+        with_it, without = (1000 * median(times) / steps for times in zip(*self._pairs[-ROW:], strict=True))
+        why = f"a step takes {with_it:.3g} ms with it, and {without:.3g} ms without"
+        for root in self._roots:
+            if root.model is not None:
+                root.refuse([one.name for one in root.call.suspects.on], why)
+
+
+def _is_ready(root: Any) -> bool:
+    """Whether no setting is on trial in a model, and its results have been compared."""
+    suspects = root.model is not None and root.call.suspects
+    return not suspects or (suspects.are_settled and not any(isinstance(one, Results) for one in suspects.nets))
