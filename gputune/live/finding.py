@@ -13,7 +13,7 @@ from ..knobs._called import saves_through_hooks
 from ..knobs._outputs import asks_for_last, changed, nodes_behind, opaque, tensors
 from ..knobs._signals import is_for_the_program
 from . import observer
-from .held import Attribute, Globals, values
+from .held import Attribute, Outside, values
 from .nets.compiling import signature
 from .nets.gradients import Pattern, pattern
 from .patches import Feature
@@ -54,8 +54,8 @@ class Seen:
     """Whether its forward drew from Python's random numbers, or changed a float or a deque that it holds."""
     computed: list[Attribute] = field(default_factory=list)
     """The attributes in which its forward left other tensors."""
-    changes_global: str | None = None
-    """A global variable of the program's that its forward changed."""
+    changes_outside: str | None = None
+    """The name of a variable outside of the model that its forward changed, or took something from."""
     keeps: str | None = None
     """An attribute that holds such tensors where they cannot be replaced."""
     changes_weights: bool = False
@@ -76,7 +76,7 @@ class ModelFinder(observer.Follower):
         self.seen: dict[int, Seen] = {}
         self.features: set[Feature] = set()
         self.is_active, self._patience = False, PATIENCE
-        self._before: tuple[States, Before | None, Globals] | None = None
+        self._before: tuple[States, Before | None, Outside] | None = None
         """During a model's first call: what that call may change, as it was before it."""
         self._has_stepped = False
         """Whether an optimizer has stepped since the last call began."""
@@ -124,7 +124,7 @@ class ModelFinder(observer.Follower):
     def model_calling(self, model: Any) -> None:
         self._has_stepped, self._calls = False, True
         states = States(weakref.ref(model), self.device)
-        self._before = None if self._of(model) else (states, states.before_call(()), Globals(model))
+        self._before = None if self._of(model) else (states, states.before_call(()), Outside(model))
 
     def model_called(self, model: Any, inputs: Any, output: Any) -> None:
         self._calls = False
@@ -174,9 +174,9 @@ class ModelFinder(observer.Follower):
         if torch.is_autocast_enabled(self.device):
             seen.autocast = torch.get_autocast_dtype(self.device)
         if self._before is not None:
-            (states, before, variables), self._before = self._before, None
+            (states, before, outside), self._before = self._before, None
             states.after_call(before)
-            seen.changes_global = variables.changed()
+            seen.changes_outside = outside.changed(model)
             seen.changes_numbers, seen.changes_weights = states.changes_numbers, states.changes_weights
             seen.trains = states.changes_gradients or self._has_stepped
             seen.computed, seen.keeps = states.computed

@@ -3,7 +3,6 @@ tensors that the call has computed, which mixed precision would leave there in h
 modules' attributes and classes, and some levels deep in containers and objects of the program's own.
 """
 
-import sys
 import weakref
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator
@@ -16,6 +15,7 @@ from ..knobs._outputs import Known, Uncopied, changed, restored, tensors
 from ..knobs._signals import is_for_the_program
 from ..resources.sample_state import in_slots
 from .containers import container, copy_of, is_array, is_as
+from .reach import variables
 
 DEEP = 4
 """The levels below a module's attributes and classes that are looked into."""
@@ -69,24 +69,22 @@ class Held:
         return {id(one) for one in found if id(one) not in self._others}
 
 
-class Globals:
-    """The global variables of the program's modules that a model's classes are from: what stands there, and the
-    elements of containers.
+class Outside:
+    """The variables outside of a model that its forward uses (`reach`), and the elements of those that are containers
+    or objects.
     """
 
     def __init__(self, model: Any) -> None:
-        kinds = {one for module in model.modules() for one in type(module).__mro__}
-        names = {one.__module__ for one in kinds if not one.__module__.startswith("torch.")} - {"builtins"}
-        self._spaces = [vars(sys.modules[name]) for name in sorted(names & sys.modules.keys())]
-        self._values = [dict(space) for space in self._spaces]
-        inside = [(name, container(value)) for space in self._spaces for name, value in space.items()]
+        self._values = variables(model)
+        inside = [(name, container(value)) for (_, name), value in self._values.items()]
         self._containers = [(name, one, copy_of(one)) for name, one in inside if one is not None]
 
-    def changed(self) -> str | None:
-        """The name of one that is another now, or holds something else."""
-        for space, values in zip(self._spaces, self._values, strict=True):
-            if names := [name for name in values.keys() | space.keys() if space.get(name) is not values.get(name)]:
-                return min(names)
+    def changed(self, model: Any) -> str | None:
+        """The name of one that is another now, or holds something else, or that a call takes something from."""
+        now = variables(model)
+        for key, value in self._values.items():
+            if now.get(key) is not value or hasattr(type(value), "__next__"):
+                return key[1]
         return next((name for name, one, kept in self._containers if not is_as(one, kept)), None)
 
 

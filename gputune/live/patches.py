@@ -161,12 +161,17 @@ def activation_hooked(hooked: Callable[[Any], None]) -> Undo:
 
 
 def module_hooked(hooked: Callable[[Any], None]) -> Undo:
+    """Wrap what puts hooks on modules' calls, for all hooks but torch's own, as of pruning."""
     import torch
     from torch.nn.modules import module
 
+    def note(one: Any, hook: Any) -> None:
+        if not str(getattr(hook, "__module__", "")).startswith("torch."):
+            hooked(one)
+
     kinds = ("forward_hook", "forward_pre_hook", "full_backward_hook", "full_backward_pre_hook")
-    own = [noted(torch.nn.Module, f"register_{kind}", lambda one, *_, **__: hooked(one)) for kind in kinds]
-    of_all = [noted(module, f"register_module_{kind}", lambda *_, **__: hooked(None)) for kind in kinds]
+    own = [noted(torch.nn.Module, f"register_{kind}", lambda one, hook, *_, **__: note(one, hook)) for kind in kinds]
+    of_all = [noted(module, f"register_module_{kind}", lambda hook, *_, **__: note(None, hook)) for kind in kinds]
     return together([*own, *of_all])
 
 

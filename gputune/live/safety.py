@@ -44,7 +44,7 @@ def _obstacle(root: Root) -> str | None:
     """Why a model's call may not be made once more only to compare what it computes."""
     seen, modules = root.seen, list(root.inner.modules())
     reasons = {
-        f"its forward changes the global variable {seen.changes_global}": seen.changes_global,
+        f"its forward changes the variable {seen.changes_outside}": seen.changes_outside,
         "it has hooks": any(map(is_hooked, modules)) or any(map(has_backward_hook, modules)),
         "its forward puts hooks on activations": "hooks on activations" in root.features,
         "it runs under hooks on what is saved for backward": seen.hooked,

@@ -133,7 +133,7 @@ TRAPS: dict[str, Trap] = {
         )
         for how in ("grad", "hook", "retain")
     },
-    "graph_convolution": Trap(rows=rows("skipped: it uses torch.sparse.mm")),
+    "graph_convolution": Trap(rows=rows("failed: in its backward pass")),
     "jit_script": Trap(
         rows=rows(
             PUT + "; is compiled by torch.jit",

@@ -4,19 +4,15 @@ The watched step shows where a call leaves tensors (`held`). Other calls may lea
 forward tells where it may. A hook that comes later turns mixed precision off.
 """
 
-import dis
 import weakref
 from collections.abc import Iterator
 from functools import cache
-from types import CodeType, FunctionType
 from typing import Any
 
 from .. import observer
 from ..containers import CONTAINERS
 from ..held import Attribute
-
-MOST_CODE = 200
-"""The methods of a class that are read, from `forward` on."""
+from ..reach import methods, names
 
 
 class HalfHookError(RuntimeError):
@@ -62,35 +58,7 @@ def places(model: Any) -> Iterator[Attribute]:
 
 @cache
 def _names(kind: type) -> tuple[frozenset[str], frozenset[str]]:
-    """The attributes that the forward of a class, and what it calls of the class's own, stores, and those it reads."""
-    stored, read, waiting, known = set[str](), set[str](), ["forward"], set[str]()
-    while waiting and len(known) < MOST_CODE:
-        name = waiting.pop()
-        if name in known or (code := _code(kind, name)) is None:
-            continue
-        known.add(name)
-        for one in _instructions(code):
-            if one.opname == "STORE_ATTR":
-                stored.add(one.argval)
-            elif one.opname in {"LOAD_ATTR", "LOAD_METHOD"}:
-                read.add(one.argval)
-                waiting.append(one.argval)
-    return frozenset(stored), frozenset(read)
-
-
-def _code(kind: type, name: str) -> CodeType | None:
-    """The code of a method, or of a property's functions, unless the method is torch's."""
-    for one in kind.__mro__:
-        if name in vars(one):
-            found = vars(one)[name]
-            function = getattr(found, "fget", found)
-            is_own = isinstance(function, FunctionType) and not one.__module__.startswith("torch.")
-            return function.__code__ if is_own else None
-    return None
-
-
-def _instructions(code: CodeType) -> Iterator[dis.Instruction]:
-    yield from dis.get_instructions(code)
-    for one in code.co_consts:
-        if isinstance(one, CodeType):
-            yield from _instructions(one)
+    """The attributes that the code of a forward stores, and those it reads."""
+    stored = [names(one, "STORE_ATTR") for one in methods(kind)]
+    read = [names(one, "LOAD_ATTR", "LOAD_METHOD") for one in methods(kind)]
+    return frozenset().union(*stored), frozenset().union(*read)

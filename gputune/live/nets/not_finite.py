@@ -49,7 +49,7 @@ class NotFinite(observer.Follower):
         one = self._one.setdefault(device, torch.ones((), device=device))
         found = torch.zeros((), device=device)
         torch._amp_foreach_non_finite_check_and_unscale_(gradients, found, one)
-        if any(group.get("fused") for group in optimizer.param_groups):
+        if all(group.get("fused") for group in optimizer.param_groups):
             optimizer.found_inf, optimizer.by_gputune = found, True
             self._read_later(found)
         elif found.item():

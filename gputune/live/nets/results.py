@@ -175,7 +175,7 @@ class Results(observer.Follower):
         import torch
 
         root = self._root
-        now = States(lambda: root.inner, root.device).before_call((*sample.inputs, *sample.named.values()))
+        now = States(lambda: root.model, root.device).before_call((*sample.inputs, *sample.named.values()))
         if now is None or sample.before.weighs_otherwise():
             return self._end("its weights have changed since its call")
         refused: Differences = {}
