@@ -8,7 +8,7 @@ from typing import Any
 from ..knobs import load
 from ..knobs._outputs import Uncopied
 from ..knobs.compile import is_the_compilers
-from .nets.gradients import GradientsDiffer
+from .nets import Found
 
 OWN = __name__.removesuffix(".live.faults")
 """The package that this module is loaded in."""
@@ -24,7 +24,7 @@ def may_be_a_settings(error: Exception, settings: Iterable[str]) -> bool:
     `FAULTS`), or whether gputune did. What the program's own `raise` raised is the program's, whatever it says. An
     assert that reads what a setting changes is not.
     """
-    if is_the_compilers(error) or isinstance(error, Uncopied | GradientsDiffer):
+    if is_the_compilers(error) or isinstance(error, Uncopied | Found):
         return True
     trace = innermost(error)
     words = [load(name).FAULTS for name in settings]

@@ -176,10 +176,14 @@ class ModelFinder(observer.Follower):
         if self._before is not None:
             (states, before, outside), self._before = self._before, None
             states.after_call(before)
-            seen.changes_outside = outside.changed(model)
+            others = outside.changed(model)
+            seen.changes_outside = next(iter(others), None)
             seen.changes_numbers, seen.changes_weights = states.changes_numbers, states.changes_weights
             seen.trains = states.changes_gradients or self._has_stepped
-            seen.computed, seen.keeps = states.computed
+            seen.computed, keeps = states.computed
+            seen.keeps = keeps or next(
+                (name for name, one in others.items() if any(map(_is_float, tensors(one)))), None
+            )
             self._hook_kept(seen.computed)
 
     def _hook(self, outputs: Collection[Any]) -> None:
@@ -211,6 +215,10 @@ class ModelFinder(observer.Follower):
         one = part()
         if one is not None and one.grad_fn is not None and (_is_asked_for(one) or _ends_at(one.grad_fn)):
             self.features.add("gradients of outputs")
+
+
+def _is_float(tensor: Any) -> bool:
+    return bool(tensor.is_floating_point())
 
 
 def _is_asked_for(output: Any) -> bool:

@@ -79,13 +79,15 @@ class Outside:
         inside = [(name, container(value)) for (_, name), value in self._values.items()]
         self._containers = [(name, one, copy_of(one)) for name, one in inside if one is not None]
 
-    def changed(self, model: Any) -> str | None:
-        """The name of one that is another now, or holds something else, or that a call takes something from."""
+    def changed(self, model: Any) -> dict[str, Any]:
+        """By name, those that are another now, or hold something else, or that a call takes something from."""
         now = variables(model)
-        for key, value in self._values.items():
-            if now.get(key) is not value or hasattr(type(value), "__next__"):
-                return key[1]
-        return next((name for name, one, kept in self._containers if not is_as(one, kept)), None)
+        others = {
+            key[1]: now.get(key)
+            for key, value in self._values.items()
+            if now.get(key) is not value or hasattr(type(value), "__next__")
+        }
+        return others | {name: one for name, one, kept in self._containers if not is_as(one, kept)}
 
 
 def restore(attributes: Collection[Attribute], half: Any, known: Known) -> None:

@@ -13,10 +13,11 @@ from .. import observer
 from ..containers import CONTAINERS
 from ..held import Attribute
 from ..reach import methods, names
+from . import Found
 
 
-class HalfHookError(RuntimeError):
-    """A hook would get half precision. No program sees this."""
+class HookOnHalf(Found):
+    """A hook would get half precision."""
 
     setting = "amp_dtype"
 
@@ -28,10 +29,10 @@ class Hooks(observer.Follower):
         self._root = root
 
     def activation_hooked(self, activation: Any) -> None:
-        """Raises HalfHookError within the forward, which is then made again in FP32."""
+        """Raises HookOnHalf within the forward, which is then made again in FP32."""
         call = self._call()
         if call and call.is_cast and activation.dtype == call.dtype and activation.grad_fn is not None:
-            raise HalfHookError("its forward puts a hook on an activation, which would get half precision")
+            raise HookOnHalf("its forward puts a hook on an activation, which would get half precision")
 
     def module_hooked(self, module: Any) -> None:
         if self._call() and (module is None or any(module is one for one in self._root.model.modules())):

@@ -1,0 +1,62 @@
+"""A step with gradients that are not finite in mixed precision is left out, and the precision goes off."""
+
+from typing import Any
+
+import pytest
+import torch
+from hands_on import rooted, stepped, unfollowed
+from torch import nn
+
+from gputune.live import observer
+from gputune.live.installer import Installer
+from gputune.live.nets.not_finite import NotFinite
+
+X = torch.ones(2, 4)
+
+
+def weights(model: Any) -> list[float]:
+    return [float(value) for one in model.parameters() for value in one.flatten()]
+
+
+def step(model: Any, optimizer: Any, *, is_nan: bool) -> None:
+    optimizer.zero_grad()
+    model(X).sum().backward()
+    if is_nan:
+        model[0].weight.grad[0, 0] = float("nan")
+    optimizer.step()
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad])
+def test_one_step_is_left_out_and_mixed_precision_turned_off_for_good(kind: Any, fused: bool) -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
+    optimizer, off = stepped(model, kind), list[Any]()
+    root = rooted(model, optimizer, failed=lambda names, why: off.extend(names))
+    installer = Installer([root], guarded=True)
+    values = {"amp_dtype": "bfloat16", "fused_optimizer": fused}
+    blocked = installer.obstacles(values)
+    installer.switch({name: value for name, value in values.items() if name not in blocked})
+    with unfollowed():
+        observer.follow(NotFinite(root))
+        before = weights(model)
+        step(model, optimizer, is_nan=True)
+        assert weights(model) == before
+        assert (off, root.call.dtype) == (["amp_dtype"], None)
+        assert model[0].weight.grad is not None
+        step(model, optimizer, is_nan=False)
+        assert weights(model) != before
+        step(model, optimizer, is_nan=True)  # in FP32 it is the program's own
+        assert any(one != one for one in weights(model))  # noqa: PLR0124 - that it is NaN
+
+
+def test_finite_gradients_are_as_they_were_and_nothing_is_left_on_the_optimizer() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
+    optimizer = stepped(model, torch.optim.Adam)
+    root = rooted(model, optimizer)
+    root.call.dtype = torch.bfloat16
+    with unfollowed():
+        observer.follow(NotFinite(root))
+        before = set(vars(optimizer))
+        step(model, optimizer, is_nan=False)
+        assert set(vars(optimizer)) == before
+        assert root.call.dtype is torch.bfloat16

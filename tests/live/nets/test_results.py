@@ -1,0 +1,119 @@
+"""What a model computes with settings is compared once with what it computes without, in the program itself."""
+
+from typing import Any
+
+import pytest
+import torch
+from hands_on import rooted, unfollowed
+from torch import nn
+
+from gputune.knobs import Limits
+from gputune.live.installer import Installer
+from gputune.live.nets.results import Computed, Results, beyond, measured
+
+X = torch.linspace(-1, 1, 64).view(8, 8)
+
+
+class Net(nn.Module):
+    """`then` says what it does with what its layers compute."""
+
+    def __init__(self, then: Any) -> None:
+        super().__init__()
+        self.first, self.second, self.then = nn.Linear(8, 32), nn.Linear(32, 8), then
+        self.dropout = nn.Dropout(0.5 if then is None else 0.0)
+        self.calls = 0
+
+    def forward(self, x: Any) -> Any:
+        self.calls += 1
+        out = self.second(self.dropout(self.first(x).relu()))
+        return out if self.then is None else self.then(out)
+
+
+def far(out: Any) -> Any:
+    """Positions that bfloat16 does not tell apart."""
+    return out * (torch.arange(65536, 65544).to(out.dtype) - 65540).cos()
+
+
+def codes(out: Any) -> Any:
+    return out, (out.detach() * 4000).round().to(torch.int64)
+
+
+def trained(model: Any, obstacle: str | None = None, steps: int = 4) -> tuple[list[str], list[str], Any]:
+    """What was turned off, what was said, and the call of a model in mixed precision after some steps."""
+    torch.manual_seed(0)
+    off, said = list[str](), list[str]()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    root = rooted(model, optimizer, failed=lambda names, why: off.extend(names))
+    root.say = said.append
+    installer = Installer([root], guarded=True)
+    assert installer.obstacles({"amp_dtype": "bfloat16"}) == {}
+    installer.switch({"amp_dtype": "bfloat16"})
+    root.call.suspects.nets.append(Results(root, obstacle))
+    with unfollowed():
+        for _ in range(steps):
+            optimizer.zero_grad()
+            out = model(X)
+            (out[0] if isinstance(out, tuple) else out).square().mean().backward()
+            optimizer.step()
+    return off, said, root.call
+
+
+@pytest.mark.parametrize("then", [far, codes])
+def test_results_beyond_the_precision_turn_it_off(then: Any) -> None:
+    torch.manual_seed(0)
+    off, said, call = trained(Net(then))
+    assert (off, said, call.dtype) == (["amp_dtype"], [], None)
+
+
+@pytest.mark.parametrize("then", [None, torch.tanh])
+def test_results_within_the_precision_and_by_chance_leave_it_on(then: Any) -> None:
+    torch.manual_seed(0)
+    off, said, call = trained(Net(then))
+    assert (off, said, call.dtype, call.suspects.nets) == ([], [], torch.bfloat16, [])
+
+
+def test_the_program_goes_on_as_if_nothing_had_been_compared() -> None:
+    def state(compares: bool) -> list[Any]:
+        torch.manual_seed(0)
+        model = Net(None)
+        model.norm = nn.BatchNorm1d(8)
+        model.then = model.norm
+        trained(model, None if compares else "it may not")
+        return [model.calls, model.norm.num_batches_tracked, model.norm.running_mean.tolist(), torch.rand(1).item()]
+
+    assert state(True) == state(False)
+
+
+def test_why_nothing_is_compared_is_said() -> None:
+    off, said, call = trained(Net(far), "its forward changes the variable seen")
+    assert off == []
+    assert said == ["the results of Net were not compared with FP32's: its forward changes the variable seen"]
+    assert call.dtype is torch.bfloat16
+
+
+def computed(outputs: list[Any], gradients: list[Any]) -> Computed:
+    return Computed(outputs=outputs, gradients=gradients)
+
+
+ONES = torch.ones(4)
+
+
+@pytest.mark.parametrize(
+    ("other", "differs"),
+    [
+        (computed([ONES], [ONES]), []),
+        (computed([ONES + torch.tensor([0.1, 0, 0, 0])], [ONES]), ["its output differs"]),
+        (computed([ONES], [2 * ONES]), ["its gradients differ", "its gradients are larger or smaller"]),
+        (computed([ONES], [None]), ["other weights get gradients"]),
+        (computed([torch.ones(2)], [ONES]), ["its output differs in shape"]),
+    ],
+)
+def test_what_differs_is_named(other: Computed, differs: list[str]) -> None:
+    limits = Limits(outputs=0.01, gradients=0.5, along=0.1, parameter=2.0)
+    assert list(beyond(measured(computed([ONES], [ONES]), other, limits))) == differs
+
+
+def test_what_other_random_numbers_explain_does_not_count() -> None:
+    found = {"its output differs": (0.3, 0.05)}
+    assert beyond(found, {"its output differs": (0.25, 0.05)}) == {}
+    assert beyond(found, {"its output differs": (0.1, 0.05)}) == found
