@@ -21,6 +21,11 @@ def ask(code: str) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder, "script.py")
         script.write_text(f"import torch\n{code}\nimport json\nprint(json.dumps(answer))\n")
-        done = ran(_server(), {"script": str(script)}, environ(), folder)
+        return json.loads(run(script, folder).splitlines()[-1])
+
+
+def run(script: Path, folder: str | Path) -> str:
+    """Run the script in this folder, and return what it printed; it must end well."""
+    done = ran(_server(), {"script": str(script)}, environ(), folder)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    return done.stdout

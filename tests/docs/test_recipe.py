@@ -10,6 +10,7 @@ from typing import Any
 
 import pages
 import pytest
+import torch_child
 from making import before_others, environ, profile, python, written
 from pages import PAGES, ROOT
 
@@ -53,6 +54,24 @@ def recipe() -> str:
     return next(block for block in blocks if "tuning.prepare(Net" in block)
 
 
+def write_recipe(folder: Path, values: dict[str, Any]) -> Path:
+    """The recipe as it is printed, the user's module beside it, and a profile that chooses these values."""
+    written(folder, profile(values, fingerprint=local_fingerprint(Host())))
+    (folder / "mine.py").write_text(MINE)
+    script = folder / "train.py"
+    script.write_text(recipe())
+    return script
+
+
+def trained(folder: Path, dtype: str | None) -> Any:
+    """The checkpoint after the recipe ran there in this dtype."""
+    import torch
+
+    script = write_recipe(folder, {"amp_dtype": dtype})
+    torch_child.run(script, folder)
+    return torch.load(folder / "checkpoint.pt")
+
+
 @pytest.mark.sampled(2)
 @pytest.mark.frameworks
 @pytest.mark.parametrize("dtype", [None, "bfloat16", "float16"])
@@ -60,11 +79,9 @@ def test_the_whole_recipe_trains_saves_and_resumes(tmp_path: Path, dtype: str | 
     """Gradients are accumulated, unscaled and clipped; the scaler is saved and resumed; evaluation has no autocast."""
     import torch
 
-    values = {"amp_dtype": dtype, "dimension_multiple": {"bfloat16": 8, "float16": 8, "tf32": 8}, "channels_last": True,
+    values = {"dimension_multiple": {"bfloat16": 8, "float16": 8, "tf32": 8}, "channels_last": True,
               "fused_optimizer": True, "dataloader_workers": 1, "matmul_precision": "tf32"}  # fmt: skip
-    written(tmp_path, profile(values, fingerprint=local_fingerprint(Host())))
-    (tmp_path / "mine.py").write_text(MINE)
-    (tmp_path / "train.py").write_text(recipe())
+    write_recipe(tmp_path, {"amp_dtype": dtype, **values})
     losses = []
     for _ in range(2):
         done = python("train.py", env=environ(PYTHONPATH=before_others(tmp_path)), cwd=tmp_path)
@@ -79,6 +96,33 @@ def test_the_whole_recipe_trains_saves_and_resumes(tmp_path: Path, dtype: str | 
     assert losses == sorted(losses, reverse=True), "the second run went on where the first had ended"
     scaler = torch.load(tmp_path / "checkpoint.pt")["scaler"]
     assert (scaler.get("_growth_tracker", 0) > 3) == (dtype == "float16"), "its steps were counted over both runs"
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return trained(tmp_path_factory.mktemp("float16"), "float16")
+
+
+STEPS = 6
+"""Of the optimizer in one run of the recipe: two epochs of ten batches, of which four make a step."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [None, "bfloat16", "float16"])
+@pytest.mark.parametrize("state", ["full", "empty", "missing"])
+def test_a_checkpoint_with_or_without_scaler_state_resumes_with_or_without_a_scaler(
+    tmp_path: Path, checkpoint: Any, state: str, dtype: str | None
+) -> None:
+    """A disabled scaler saves an empty state; a program that had no scaler saves none."""
+    import torch
+
+    saved = {"full": checkpoint, "empty": {**checkpoint, "scaler": {}},
+             "missing": {name: part for name, part in checkpoint.items() if name != "scaler"}}[state]  # fmt: skip
+    torch.save(saved, tmp_path / "checkpoint.pt")
+    resumed = trained(tmp_path, dtype)
+    assert resumed["optimizer"]["state"][0]["step"] == 2 * STEPS, "the optimizer went on where it was"
+    counted = resumed["scaler"].get("_growth_tracker")
+    assert counted == (None if dtype != "float16" else 2 * STEPS if state == "full" else STEPS)
 
 
 @pytest.mark.slow
