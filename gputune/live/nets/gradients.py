@@ -7,11 +7,12 @@ from itertools import groupby
 from typing import Any
 
 from ...knobs._outputs import tensors
+from . import Found
 
 Pattern = tuple[bool, ...]
 
 
-class GradientsDiffer(RuntimeError):
+class GradientsDiffer(Found):
     def __init__(self, output: Any) -> None:
         super().__init__("its outputs require gradients where they did not before, or the reverse")
         self.output = output
