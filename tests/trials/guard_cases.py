@@ -29,7 +29,7 @@ from gputune.live.applied import Applied
 from gputune.live.call import call_of
 from gputune.live.injection import Injection
 from gputune.live.iterations import Iterations
-from gputune.live.orders import Recorded
+from gputune.live.records import Recorded
 from gputune.live.tuning import seeds
 from gputune.live.tuning.recording import Recorder
 from gputune.search.combination import Combination

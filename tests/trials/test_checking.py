@@ -8,7 +8,7 @@ import pytest
 from trials.test_guard import FP32
 
 from gputune.live.advice import Advice
-from gputune.live.orders import Recorded
+from gputune.live.records import Recorded
 from gputune.progress import READING, Progress
 from gputune.search.combination import Combination
 from gputune.trials import checking

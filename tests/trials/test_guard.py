@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gputune.knobs import Limits, amp_dtype, matmul_precision
-from gputune.live.orders import Gradient, Recorded
+from gputune.live.records import Gradient, Recorded
 from gputune.trials.guard import PARTS, verdict
 
 DIGITS = random.Random(0)
