@@ -161,9 +161,7 @@ def tensors(output: Any) -> Iterator[Any]:
 
 
 def leaves(output: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Every tensor in an output with its place in it, as `[0]['codes']`. Numbers, lists of numbers and NumPy's arrays
-    are made tensors.
-    """
+    """Every tensor in an output with its place in it, as `[0]['codes']`. Numbers and lists of them are made tensors."""
     import torch
 
     numbers = output if isinstance(output, list | tuple) and output else [output]
@@ -171,8 +169,6 @@ def leaves(output: Any, place: str = "") -> Iterator[tuple[str, Any]]:
         yield place, output
     elif all(isinstance(one, int | float | complex) for one in numbers):
         yield place, torch.tensor(output)
-    elif type(output).__module__ == "numpy":
-        yield place, torch.as_tensor(output)
     else:
         for key, one in _items(output):
             yield from leaves(one, f"{place}[{key!r}]")

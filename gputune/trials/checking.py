@@ -50,9 +50,13 @@ class GuardRuns:
         found = guard.verdict(fp32, tuned, combination.limits)
         if found.may_be_chance:
             found = guard.verdict(fp32, tuned, combination.limits, self._by_chance)
-        words = [found.why, *self._unseen([*fp32, *tuned])]
+        unseen = self._unseen([*fp32, *tuned]) if found.outcome != "refused" else ()
         return Guard(
-            verdict=found.outcome, steps=self._steps, reason="; ".join(words), fp32=found.fp32, tuned=found.tuned
+            verdict=found.outcome,
+            steps=self._steps,
+            reason="; ".join([found.why, *unseen]),
+            fp32=found.fp32,
+            tuned=found.tuned,
         )
 
     def _unseen(self, runs: Sequence[Recorded]) -> Iterator[str]:

@@ -38,7 +38,8 @@ MESSAGES = [
     orders.OutputsCompared(calls=20, error=0.003, rows=320, agreeing=320, failed="TypeError: no"),
     Recorded(
         losses=(1.0, None, math.inf), compared=3, gradients=(Gradient(2.0, (1.0, 2.0)),), steps=((0.0, 1.0, 2.0),),
-        unchecked=("LBFGS",),
+        outputs=(Output(name="Net's output[1]", shape=(2, 1), is_whole=False, sample=(1.5, -math.inf), not_finite=1),),
+        evaluates=True, unchecked=("the optimizer's step was not compared (LBFGS)",),
     ),
     orders.Done(),
     orders.Passed(),
