@@ -172,6 +172,13 @@ class OnlyCalls:
     """The program has an optimizer that has taken no step, and calls its models without gradients."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallsWithGradients:
+    """The program has called its models so many times with gradients on, and has begun no backward pass and no step."""
+
+    count: int
+
+
 @dataclass(frozen=True, slots=True)
 class Trains:
     """An optimizer steps after calls without gradients that were taken for the program's steps."""
@@ -259,5 +266,5 @@ class End(Order[Done]):
 
 AnyOrder = FindObstacles | DescribeLoader | TimeBlock | TraceSteps | CompareOutputs | Record | End
 _Answers = Obstacles | LoaderDescribed | BlockTimed | StepsTraced | OutputsCompared | Recorded | Done
-Message = Hello | Found | Passed | OnlyCalls | Trains | Over | Raised | _Answers
+Message = Hello | Found | Passed | OnlyCalls | CallsWithGradients | Trains | Over | Raised | _Answers
 """What a process sends."""

@@ -44,6 +44,7 @@ MESSAGES = [
     orders.Done(),
     orders.Passed(),
     orders.OnlyCalls(),
+    orders.CallsWithGradients(count=40),
     orders.Trains(),
     orders.Over(steps=250, at_data_end=True, may_train=True),
     orders.Raised(text="RuntimeError: no", out_of_memory=False),
