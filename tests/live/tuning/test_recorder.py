@@ -274,6 +274,18 @@ class TestOutputs:
         assert len(plain.outputs) == MOST_OUTPUTS
         assert plain.unchecked == (f"an output of Returns was not compared (it comes after {MOST_OUTPUTS} others)",)
 
+    @pytest.mark.slow
+    def test_what_torch_compile_makes_of_a_function_is_no_model(self) -> None:
+        recorder, model = recording(), mlp()
+        optimizer = adam(model)
+        forward = torch.compile(lambda x: model(x).square().mean(), backend="aot_eager")
+        for _ in range(4):
+            forward(torch.ones(2, 4)).backward()
+            optimizer.step()
+        plain = recorder.recorded()
+        assert (plain.outputs, plain.unchecked) == ((), ())
+        assert None not in plain.losses
+
     def test_calls_without_gradients_are_recorded_too(self) -> None:
         recorder, model, teacher = recording(), Returns(lambda y: y), nn.Linear(4, 3)
         optimizer = adam(model)
