@@ -16,14 +16,27 @@ LONGEST_NAME = 80
 
 
 def outputs_of(model: Any, output: Any) -> Iterator[Output]:
-    """Raises TypeError at something that may hold tensors and cannot be looked into, and whatever torch does where a
-    tensor's elements cannot be read.
+    """Raises TypeError at something that may hold tensors and cannot be looked into, RuntimeError while a CUDA graph is
+    captured, which reading would break, and whatever torch does where a tensor's elements cannot be read.
     """
+    import torch
+
+    if _is_traced(model):
+        return
+    if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
+        raise RuntimeError("a CUDA graph is captured")
     name = type(unwrapped(model)).__name__
     for place, one in leaves(output):
         yield _recorded(f"{name}'s output{place}"[:LONGEST_NAME], one)
     if kind := opaque(output):
         raise TypeError(f"it holds a {kind}")
+
+
+def _is_traced(model: Any) -> bool:
+    """Whether it is what torch.compile made of a function of the program's: it also returns what backward needs."""
+    import torch
+
+    return isinstance(model, torch.fx.GraphModule) and next(iter(model.parameters()), None) is None
 
 
 def _recorded(name: str, tensor: Any) -> Output:

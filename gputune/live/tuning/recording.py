@@ -111,7 +111,7 @@ class Recorder(observer.Follower):
         )
 
     def _called(self, model: Any, output: Any) -> None:
-        if not self.is_compared or _is_traced(model):
+        if not self.is_compared:
             return
         name = f"an output of {type(model).__name__}"
         if len(self._outputs) < MOST_OUTPUTS:
@@ -166,13 +166,6 @@ class Recorder(observer.Follower):
 
     def _leave_out(self, what: str, why: str) -> None:
         self._unchecked[f"{what} was not compared ({why})"] = None
-
-
-def _is_traced(model: Any) -> bool:
-    """Whether it is what torch.compile made of a function of the program's: it also returns what backward needs."""
-    import torch
-
-    return isinstance(model, torch.fx.GraphModule) and next(iter(model.parameters()), None) is None
 
 
 def _gradient(gradient: Any) -> Gradient:
