@@ -160,6 +160,20 @@ def tensors(output: Any) -> Iterator[Any]:
             yield from tensors(one)
 
 
+def leaves(output: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Every tensor in an output with its place in it, as `[0]['codes']`. Numbers and lists of them are made tensors."""
+    import torch
+
+    numbers = output if isinstance(output, list | tuple) and output else [output]
+    if isinstance(output, torch.Tensor):
+        yield place, output
+    elif all(isinstance(one, int | float | complex) for one in numbers):
+        yield place, torch.tensor(output)
+    else:
+        for key, one in _items(output):
+            yield from leaves(one, f"{place}[{key!r}]")
+
+
 def opaque(output: Any) -> str | None:
     """The class of something in an output that may hold tensors and is none of what is looked into; None without."""
     import torch

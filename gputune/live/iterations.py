@@ -91,6 +91,34 @@ class Iterations(observer.Follower):
         return self._last is None or self._last() in (one, None)
 
 
+class GradientCalls(observer.Follower):
+    """Calls `told` with how many calls with gradients a program has made, at the `SILENT`-th and whenever they have
+    doubled, until a backward pass begins or an optimizer steps.
+    """
+
+    finds_thread = True
+
+    def __init__(self, told: Callable[[int], None]) -> None:
+        self._told, self._count, self._next = told, 0, SILENT
+
+    def start(self) -> None:
+        observer.follow(self)
+
+    def model_called(self, model: Any, inputs: Any, output: Any) -> None:
+        if next(iter(model.parameters()), None) is None:
+            return
+        self._count += 1
+        if self._count == self._next:
+            self._next *= 2
+            self._told(self._count)
+
+    def backward_begun(self, losses: list[Any]) -> None:
+        observer.leave(self, "model_called", "backward_begun")
+
+    def optimizer_stepping(self, optimizer: Any) -> None:
+        observer.leave(self, "model_called", "backward_begun")
+
+
 def optimizer_made() -> bool:
     """Whether any optimizer of torch's was made in this process: torch marks the class of the first of each kind."""
     import torch

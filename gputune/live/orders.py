@@ -11,6 +11,7 @@ from typing import Generic, Literal, Self, TypeVar, get_args
 
 from ..knobs import Value
 from .models import ModelKey
+from .records import Recorded
 
 Role = Literal["measure", "guard", "time"]
 """The purpose of a run: to time settings in turn, to record losses, or to time steps as they are."""
@@ -157,34 +158,6 @@ class OutputsCompared:
 
 
 @dataclass(frozen=True, slots=True)
-class Gradient:
-    """A parameter's gradient: its norm, and its sketch, whose differences tell the norms of differences."""
-
-    norm: float
-    sketch: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
-    """The losses of one guard run, and the gradients and optimizer's steps of one of its iterations."""
-
-    losses: tuple[float | None, ...]
-    """The loss of each iteration, which may be no number; None if no loss was seen."""
-    compared: int
-    """The number of the iteration, from 1, whose loss, gradients and steps are compared."""
-    gradients: tuple[Gradient, ...]
-    steps: tuple[tuple[float, float, float], ...]
-    """For each parameter the norms of the difference between the real and the plain update, of the plain update, and of
-    the values before it."""
-    unchecked: tuple[str, ...] = ()
-    """Why the steps of an optimizer could not be held against the plain form's."""
-
-    @property
-    def loss(self) -> float | None:
-        return self.losses[self.compared - 1] if len(self.losses) >= self.compared else None
-
-
-@dataclass(frozen=True, slots=True)
 class Done:
     """The first step has passed, or what was ordered is done, and there is nothing more to say."""
 
@@ -197,6 +170,13 @@ class Passed:
 @dataclass(frozen=True, slots=True)
 class OnlyCalls:
     """The program has an optimizer that has taken no step, and calls its models without gradients."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallsWithGradients:
+    """The program has called its models so many times with gradients on, and has begun no backward pass and no step."""
+
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,5 +266,5 @@ class End(Order[Done]):
 
 AnyOrder = FindObstacles | DescribeLoader | TimeBlock | TraceSteps | CompareOutputs | Record | End
 _Answers = Obstacles | LoaderDescribed | BlockTimed | StepsTraced | OutputsCompared | Recorded | Done
-Message = Hello | Found | Passed | OnlyCalls | Trains | Over | Raised | _Answers
+Message = Hello | Found | Passed | OnlyCalls | CallsWithGradients | Trains | Over | Raised | _Answers
 """What a process sends."""

@@ -9,12 +9,10 @@ from collections.abc import Iterator
 
 from gputune.live.orders import OutputsCompared
 from gputune.profile import Guard
-from gputune.trials.guard import percent
+from gputune.trials.outputs import SAME_LABELS, percent
 
 AGREEING = 0.999
 """The share of the clear rows in which the largest element must be the same."""
-AGREEING_LABELS = 0.95
-"""The share of whole numbers that must be the same: labels as a rule, of which nobody knows how clear they were."""
 CALLS = 20
 """So many calls are compared at the most."""
 
@@ -50,5 +48,5 @@ def _refused(found: OutputsCompared, limit: float) -> Iterator[str]:
         yield f"outputs of the same inputs differ by {percent(found.error)} % instead of at most {percent(limit)} %"
     if differing > (1 - AGREEING) * found.rows:
         yield f"the largest element is another one in {differing} of {found.rows} rows in which it is clear"
-    if others > (1 - AGREEING_LABELS) * found.labels:
+    if others > (1 - SAME_LABELS) * found.labels:
         yield f"{others} of {found.labels} whole numbers are others"

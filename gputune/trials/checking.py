@@ -1,11 +1,13 @@
 """The whole starts of the program that check a result: the guard's runs, and the confirmation."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
 
 from gputune.live.advice import Advice
-from gputune.live.orders import Done, Record, Recorded, TimeBlock
+from gputune.live.orders import Done, Record, TimeBlock
+from gputune.live.records import Recorded
 from gputune.measurement import rounded
 from gputune.profile import Confirmation, Guard
 from gputune.resources.unreadable import Cause
@@ -48,11 +50,22 @@ class GuardRuns:
         found = guard.verdict(fp32, tuned, combination.limits)
         if found.may_be_chance:
             found = guard.verdict(fp32, tuned, combination.limits, self._by_chance)
-        unchecked = dict.fromkeys(why for one in tuned for why in one.unchecked)
-        words = [found.why, *(f"the optimizer's step was not compared ({why})" for why in unchecked)]
+        unseen = self._unseen([*fp32, *tuned]) if found.outcome != "refused" else ()
         return Guard(
-            verdict=found.outcome, steps=self._steps, reason="; ".join(words), fp32=found.fp32, tuned=found.tuned
+            verdict=found.outcome,
+            steps=self._steps,
+            reason="; ".join([found.why, *unseen]),
+            fp32=found.fp32,
+            tuned=found.tuned,
         )
+
+    def _unseen(self, runs: Sequence[Recorded]) -> Iterator[str]:
+        """What the runs did not show, so that nothing is known of it."""
+        yield from dict.fromkeys(why for one in runs for why in one.unchecked)
+        if not any(one.outputs for one in runs):
+            yield "no output of a model was seen"
+        if not any(one.evaluates for one in runs):
+            yield f"no evaluation ran within {self._steps} steps"
 
     @cached_property
     def _fp32(self) -> list[Recorded]:

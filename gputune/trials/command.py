@@ -18,6 +18,7 @@ from gputune.live.advice import Advice
 from gputune.live.orders import (
     Answer,
     Assignment,
+    CallsWithGradients,
     End,
     Hello,
     Message,
@@ -63,6 +64,8 @@ class RunningCommand:
         """The ranks that have said hello, by their numbers."""
         self._answers_only = False
         """Whether the program called its models without gradients, and has taken no step yet."""
+        self._with_gradients = 0
+        """How many calls with gradients the program has made, as far as it said, without a backward pass or a step."""
         self._scratch = start.folder / SCRATCH
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         path = start.folder / "socket"
@@ -117,11 +120,14 @@ class RunningCommand:
             if failure.how == "ended" and self._keeper.returncode == 0:
                 if self._answers_only:
                     raise RunFailed(how="answers") from None
-                failure.how = "finished"
+                failure.how = "gradients" if self._with_gradients else "finished"
+                failure.steps = self._with_gradients
             failure.when = "before it had taken two training steps, or made ten calls without gradients"
             raise
         except TimeoutError:
-            raise RunFailed(how="never stepped", detail=f"{time.monotonic() - self._begun:.0f} s") from None
+            how: How = "gradients" if self._with_gradients else "never stepped"
+            seconds = f"{time.monotonic() - self._begun:.0f} s"
+            raise RunFailed(how=how, detail=seconds, steps=self._with_gradients) from None
 
     def ask(self, seconds: float, order: Order[Answer]) -> Answer:
         """Give all ranks an order, and return rank 0's answer. Raises RunFailed, also where a rank takes more than
@@ -228,6 +234,8 @@ class RunningCommand:
                 return True
             case OnlyCalls():
                 self._answers_only = True
+            case CallsWithGradients():
+                self._with_gradients = message.count
             case Trains():
                 raise RunFailed(how="trains")
             case Over(at_data_end=True):

@@ -9,6 +9,7 @@ from gputune.search.combination import Combination
 How = Literal[
     "raised", "recompiled", "memory", "ended", "over", "short", "silent", "stopped", "late", "never stepped", "nodes",
     "trains", "answers", "invalid", "finished", "no room",
+    "gradients",
 ]  # fmt: skip
 
 
@@ -18,13 +19,13 @@ class RunFailed(Exception):
     """It raised an exception, was compiled anew in the middle, ran out of the GPU's memory, ended, came to the end of
     its steps, is too short to be measured, was silent for too long, was stopped by a signal, used up the time for the
     tune, never took a step, spans several nodes, trains after calls that were taken for its steps, ended without any
-    step after such calls, sent an invalid message, came to its end without a fault before it was measured, or found no
-    room for what it writes."""
+    step after such calls, sent an invalid message, came to its end without a fault before it was measured, found no
+    room for what it writes, or called its models with gradients on and never stepped."""
     detail: str = ""
     rank: int | None = None
     when: str = ""
     steps: int = 0
-    """How many steps, or calls without gradients, it made until its end; 0 where it did not say."""
+    """How many steps, or calls, it made until its end; 0 where it did not say."""
     may_train: bool = False
     """Whether it came to the end of its calls, and seems to train after them."""
 
@@ -43,6 +44,7 @@ class RunFailed(Exception):
             "stopped": f"{who}was stopped by a signal: {self.detail}",
             "late": "the time for the tune is over",
             "never stepped": f"neither a training step nor calls without gradients were seen within {self.detail}",
+            "gradients": f"it made {self.steps} calls or more with gradients on, and no optimizer step",
             "nodes": "it runs on several nodes",
             "trains": "it trains after it has called its model without gradients",
             "answers": "it has an optimizer and trains nothing",

@@ -24,7 +24,9 @@ from statistics import fmean, stdev
 from typing import Literal
 
 from gputune.knobs import Limits
-from gputune.live.orders import Recorded
+from gputune.live.records import Recorded
+from gputune.trials import outputs
+from gputune.trials.outputs import AS_BY_CHANCE, percent
 
 Outcome = Literal["accepted", "refused", "unknown"]
 
@@ -46,9 +48,6 @@ ALIKE = 0.005
 CONSIDERABLE, NOTICEABLE = 0.05, 0.01
 """The share of the norm of all gradients from which a parameter's own difference counts, and its vanishing."""
 VANISHED = 0.05
-AS_BY_CHANCE = 2.0
-"""Gradients that differ by no more than so many times what other random numbers of dropout make of FP32's are left to
-the loss. One draw tells that of others within a factor of 1.7 where the network and the batch are small."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +77,10 @@ def verdict(
     if unlike is None:
         explained = allowed(limits, fp32[0], by_chance)
         whys += [why for plain, one in pairs for why in differences(plain, one, explained)]
+        others = by_chance.outputs if by_chance else None
+        for plain, one in pairs:
+            found = outputs.differences(plain.outputs, one.outputs, limits.outputs, typical(plain), others)
+            whys += [(why, True) for why in found]
     whys += [(why, False) for why in outside]
     if whys:
         why, may_be_chance = whys[0]
@@ -228,7 +231,3 @@ def _of_parameters(plain: Recorded, tuned: Recorded, limit: float) -> Iterator[t
         if old.norm > CONSIDERABLE * whole and not own <= limit:
             differs = f"differs by {percent(own)} % at equal weights instead of at most {percent(limit)} %"
             yield f"the gradient of parameter {place} {differs}", True
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:.3g}"

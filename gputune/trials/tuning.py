@@ -71,6 +71,7 @@ REMEDIES = {
     "nodes": "tune it on one node; the result serves on several",
     "never stepped": "tune a command that trains with an optimizer of torch's, or calls its model without gradients; "
     "if it needs longer to begin, --minutes gives it more",
+    "gradients": "if it trains nothing, call its model in torch.no_grad(); if it trains, use an optimizer of torch's",
     "late": "--minutes gives it longer",
     "short": "let it make more for the tune, such as more epochs or more of its data",
     "stopped": "tune it again, and let it run",

@@ -11,7 +11,7 @@ import torch_child
 from hands_on import unfollowed
 from torch import nn
 
-from gputune.live.iterations import LATER, SILENT, Iterations
+from gputune.live.iterations import LATER, SILENT, GradientCalls, Iterations
 
 X = torch.ones(2, 4)
 
@@ -111,6 +111,32 @@ def test_a_step_after_calls_ends_them_and_is_mistaken_where_they_counted(countin
     called(model, times=SILENT)
     assert counting["mistaken"] == (calls == SILENT)
     assert counting["ended"] - before == (calls < SILENT)
+
+
+class TestCallsWithGradients:
+    def test_are_told_at_the_tenth_and_whenever_they_have_doubled(self) -> None:
+        told: list[int] = []
+        GradientCalls(told.append).start()
+        model = nn.Linear(4, 4)
+        for _ in range(45):
+            model(X)
+        called(model, times=45)
+        assert told == [SILENT, 2 * SILENT, 4 * SILENT]
+
+    @pytest.mark.parametrize("ends", ["backward", "step"])
+    def test_are_told_no_more_once_the_program_trains(self, ends: str) -> None:
+        told: list[int] = []
+        plain = nn.Module.__call__, torch.Tensor.backward
+        GradientCalls(told.append).start()
+        model, one = nn.Linear(4, 4), optimizer()
+        if ends == "backward":
+            model(X).sum().backward()
+        else:
+            one.step()
+        for _ in range(45):
+            model(X)
+        assert told == []
+        assert (nn.Module.__call__, torch.Tensor.backward) == plain
 
 
 @pytest.mark.sampled(4)

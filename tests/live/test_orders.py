@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from gputune.live import orders
 from gputune.live.models import ModelKey
-from gputune.live.orders import AnyOrder, Gradient, Message
+from gputune.live.orders import AnyOrder, Message
+from gputune.live.records import Gradient, Output, Recorded
 from gputune.resources.messages import decode, encode
 from gputune.strict_types import convert
 
@@ -35,13 +36,15 @@ MESSAGES = [
     orders.BlockTimed(seconds=0.04, peak_bytes=1 << 30, waited=0.01, compiled=1),
     orders.StepsTraced(seconds=(0.02, None)),
     orders.OutputsCompared(calls=20, error=0.003, rows=320, agreeing=320, failed="TypeError: no"),
-    orders.Recorded(
+    Recorded(
         losses=(1.0, None, math.inf), compared=3, gradients=(Gradient(2.0, (1.0, 2.0)),), steps=((0.0, 1.0, 2.0),),
-        unchecked=("LBFGS",),
+        outputs=(Output(name="Net's output[1]", shape=(2, 1), is_whole=False, sample=(1.5, -math.inf), not_finite=1),),
+        evaluates=True, unchecked=("the optimizer's step was not compared (LBFGS)",),
     ),
     orders.Done(),
     orders.Passed(),
     orders.OnlyCalls(),
+    orders.CallsWithGradients(count=40),
     orders.Trains(),
     orders.Over(steps=250, at_data_end=True, may_train=True),
     orders.Raised(text="RuntimeError: no", out_of_memory=False),
@@ -70,7 +73,7 @@ def test_a_message_arrives_as_it_was_sent(message: Any) -> None:
 
 
 def test_a_loss_that_is_no_number_arrives() -> None:
-    recorded = orders.Recorded(losses=(math.nan,), compared=1, gradients=(), steps=())
+    recorded = Recorded(losses=(math.nan,), compared=1, gradients=(), steps=())
     assert math.isnan(received(encode(recorded)).losses[0])
 
 

@@ -29,7 +29,7 @@ from gputune.live.applied import Applied
 from gputune.live.call import call_of
 from gputune.live.injection import Injection
 from gputune.live.iterations import Iterations
-from gputune.live.orders import Recorded
+from gputune.live.records import Recorded
 from gputune.live.tuning import seeds
 from gputune.live.tuning.recording import Recorder
 from gputune.search.combination import Combination
@@ -427,6 +427,67 @@ def two_heads(steps: int) -> None:
     fit(steps, model, data, lambda found, y: mse(found[0], y[0]) + 0.5 * entropy(found[1], y[1]))
 
 
+def with_labels(m: Any, x: Any) -> Any:
+    logits = m.net(x)
+    return logits, logits.argmax(-1), logits > 0, (logits > 0).sum(), logits.topk(5).indices
+
+
+@sound()
+def labels_beside_logits(steps: int) -> None:
+    fit(steps, Net(with_labels, net=mlp(16, 64, 1000)), classes, lambda found, y: entropy(found[0], y))
+
+
+@sound()
+def tokens_beside_logits(steps: int) -> None:
+    model = Net(lambda m, tokens: {"logits": (z := m.net(tokens)), "tokens": z.argmax(-1)}, net=decoder())
+    fit(steps, model, text, lambda found, y: tokens_loss(found["logits"], y))
+
+
+@sound()
+def experts_and_their_counts(steps: int) -> None:
+    def body(m: Any, x: Any) -> Any:
+        weights, chosen = m.router(x).softmax(-1).topk(2, -1)
+        found = torch.stack([one(x) for one in m.experts], 1)
+        taken = found.gather(1, chosen[..., None].expand(-1, -1, 4))
+        return (taken * weights[..., None]).sum(1), chosen, torch.bincount(chosen.flatten(), minlength=8)
+
+    experts = nn.ModuleList([mlp(16, 32, 4) for _ in range(8)])
+    fit(steps, Net(body, router=nn.Linear(16, 8), experts=experts), lambda: classes(count=256), lambda found, y: (
+        entropy(found[0], y)
+    ))  # fmt: skip
+
+
+def codes(z: Any) -> tuple[Any, Any]:
+    """Finite scalar quantisation, and the number of each of its 1000 codes."""
+    half, basis = torch.tensor([3.5, 2.0, 2.0, 2.0]).to(z.dtype), torch.tensor([1, 8, 40, 200]).to(z.dtype)
+    b = torch.tanh(z * 3) * half
+    q = b + (b.round() - b).detach()
+    return q / half, ((q.detach().round() + half.floor()).clamp(min=0) * basis).sum(-1).to(torch.int32)
+
+
+def quantised(m: Any, x: Any) -> Any:
+    q, found = codes(m.encode(x).float())
+    return m.decode(q), found
+
+
+def quantised_in_half(m: Any, x: Any) -> Any:
+    q, found = codes(m.encode(x))
+    return m.decode(q), found
+
+
+def fit_quantised(steps: int, body: Any) -> None:
+    def data() -> tuple[Any, Any]:
+        x = torch.randn(256, 16)
+        return x, x
+
+    fit(steps, Net(body, encode=mlp(16, 64, 4), decode=mlp(4, 64, 16)), data, lambda found, y: mse(found[0], y))
+
+
+@sound()
+def codes_in_fp32(steps: int) -> None:
+    fit_quantised(steps, quantised)
+
+
 @sound()
 def contrastive(steps: int) -> None:
     model = Net(lambda m, x: functional.normalize(m.net(x), dim=-1), net=mlp(16, 64, 16))
@@ -654,6 +715,41 @@ def integrated_trajectory(steps: int) -> None:
     model = Net(body, at=nn.Linear(16, 4), speed=nn.Linear(16, 4))
     model.register_buffer("eye", torch.eye(4) * 3)
     fit(steps, model, lambda: numbers(out=4), lr=1e-3, clip=1.0)
+
+
+# Programs whose loss bears bfloat16, and another output does not
+
+
+@broken()
+def codes_in_half(steps: int) -> None:
+    fit_quantised(steps, quantised_in_half)
+
+
+@broken()
+def embedding_for_retrieval(steps: int) -> None:
+    def body(m: Any, x: Any) -> Any:
+        h = torch.relu(m.a(x))
+        return {"logits": m.b(h), "embedding": functional.normalize((m.c(h + 300) - m.c(h * 0 + 300)).float())}
+
+    parts = {"a": nn.Linear(16, 32), "b": nn.Linear(32, 4), "c": nn.Linear(32, 8)}
+    fit(steps, Net(body, **parts), classes, lambda found, y: entropy(found["logits"], y))
+
+
+@broken()
+def counts_in_half(steps: int) -> None:
+    def body(m: Any, x: Any) -> Any:
+        return m.net(x), (x.abs() @ torch.full((16, 1), 100.0)).round().long().squeeze(1)
+
+    fit(steps, Net(body, net=mlp(16, 64, 4)), classes, lambda found, y: entropy(found[0], y))
+
+
+@broken()
+def mask_of_the_lowest_bit(steps: int) -> None:
+    def body(m: Any, x: Any) -> Any:
+        h = m.net(x)
+        return h, (h * 1000).long() % 2 == 0
+
+    fit(steps, Net(body, net=mlp(16, 64, 4)), classes, lambda found, y: entropy(found[0], y))
 
 
 # Programs that need FP32's range, in float16

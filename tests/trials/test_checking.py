@@ -1,14 +1,15 @@
 """The runs of the guard, and the parts of a tune as they are counted."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from trials.test_guard import FP32
+from trials.test_guard import FP32, output
 
 from gputune.live.advice import Advice
-from gputune.live.orders import Recorded
+from gputune.live.records import Recorded
 from gputune.progress import READING, Progress
 from gputune.search.combination import Combination
 from gputune.trials import checking
@@ -22,15 +23,18 @@ ADVICE = Advice(device="cpu")
 
 
 class Made(GuardRuns):
-    def __init__(self, tuned: Recorded) -> None:
+    def __init__(self, tuned: Recorded, tuned_only: dict[str, Any] | None = None, **changed: Any) -> None:
+        """`changed` in all runs, and `tuned_only` in those with the settings."""
         start = Start(command=("true",), environ={}, folder=Path(), log=None)  # type: ignore[arg-type]  # never started
         super().__init__(start=start, steps=53, told=TuneProgress(tell=lambda _: None))
         self.started: list[tuple[bool, int]] = []
-        self.tuned = tuned
+        self.tuned, self.tuned_only, self.changed = tuned, tuned_only or {}, changed
 
     def _recorded(self, advice: Advice | None, shift: int, **more: Any) -> Recorded:
         self.started.append((advice is not None, shift))
-        return replace(self.tuned, losses=FP32[shift].losses) if advice is not None else FP32[shift]
+        if advice is None:
+            return replace(FP32[shift], **self.changed)
+        return replace(self.tuned, **{"losses": FP32[shift].losses, **self.changed, **self.tuned_only})
 
 
 def test_fp32_runs_once_for_all_combinations() -> None:
@@ -41,11 +45,31 @@ def test_fp32_runs_once_for_all_combinations() -> None:
     assert runs.started[5:] == [(True, 0), (True, 1)]
 
 
-@pytest.mark.parametrize("unchecked", [(), ("Lion",)])
-def test_steps_that_were_not_compared_are_said(unchecked: tuple[str, ...]) -> None:
-    found = Made(replace(FP32[0], unchecked=unchecked)).of(HALF, ADVICE)
-    said = "loss within FP32's own spread"
-    assert found.reason == (f"{said}; the optimizer's step was not compared (Lion)" if unchecked else said)
+SEEN: dict[str, Any] = {"outputs": (output(),), "evaluates": True}
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({}, ""),
+        (
+            {"unchecked": ("the optimizer's step was not compared (Lion)",)},
+            "the optimizer's step was not compared (Lion)",
+        ),
+        ({"outputs": ()}, "no output of a model was seen"),
+        ({"evaluates": False}, "no evaluation ran within 53 steps"),
+    ],
+)
+def test_what_the_guard_did_not_see_is_said_once(changed: dict[str, Any], said: str) -> None:
+    given = {**SEEN, **changed}
+    found = Made(FP32[0], **given).of(HALF, ADVICE)
+    assert found.verdict == "accepted"
+    assert found.reason == "; ".join(["loss within FP32's own spread", *([said] if said else [])])
+
+
+def test_a_refusal_says_nothing_else() -> None:
+    made = Made(FP32[0], tuned_only={"losses": (math.nan,) * 53})
+    assert made.of(HALF, ADVICE).reason == "its loss is no number from step 1 on"
 
 
 @pytest.mark.parametrize("how", ["late", "never stepped"])

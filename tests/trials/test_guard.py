@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gputune.knobs import Limits, amp_dtype, matmul_precision
-from gputune.live.orders import Gradient, Recorded
+from gputune.live.records import Gradient, Output, Recorded
 from gputune.trials.guard import PARTS, verdict
 
 DIGITS = random.Random(0)
@@ -41,6 +41,13 @@ def losses(last: float = 1.0, count: int = 53, shift: int = 0, **changed: float)
     for name, value in changed.items():
         found[int(name.removeprefix("at_")) - 1] = value
     return tuple(found)
+
+
+def output(*numbers: float, name: str = "Net's output", **more: Any) -> Output:
+    """One of floats, or of whole numbers if all are such."""
+    sample = numbers or (0.5, 1.5)
+    given: dict[str, Any] = {"shape": (len(sample),), "is_whole": all(isinstance(one, int) for one in sample)}
+    return Output(name=name, sample=sample, total=sum(sample), **{**given, **more})
 
 
 def record(**more: Any) -> Recorded:
@@ -189,6 +196,105 @@ class TestChance:
         assert judge(Limits(), gradients=of(factor=1.03), chance=nearly).why.startswith(
             "the gradients of one batch at equal weights are"
         )
+
+
+FLOATS = tuple(DIGITS.gauss(0, 1) for _ in range(400))
+LABELS = tuple(DIGITS.randrange(1000) for _ in range(400))
+EXPERTS = (130, 121, 140, 118, 127, 133, 125, 130)
+
+
+EMPTY = Output(name="Net's output", shape=(0,), is_whole=True, sample=())
+
+
+def noisy(error: float) -> tuple[float, ...]:
+    noise = random.Random(1)
+    return tuple(one + noise.gauss(0, error) for one in FLOATS)
+
+
+def others(count: int) -> tuple[int, ...]:
+    return (*(one + 1 for one in LABELS[:count]), *LABELS[count:])
+
+
+def judge_output(old: Any, new: Any, limits: Limits = BFLOAT16, chance: Any = None) -> Any:
+    old, new, chance = (one if one is None or isinstance(one, Output) else output(*one) for one in (old, new, chance))
+    fp32 = [replace(one, outputs=(old,)) for one in FP32]
+    return judge(limits, fp32=fp32, outputs=(new,), chance=chance and record(outputs=(chance,)))
+
+
+class TestOutputs:
+    @pytest.mark.parametrize("limits", [Limits(), matmul_precision.PRECISION_LIMITS, BFLOAT16])
+    def test_floats_differ_within_the_precisions_limit(self, limits: Limits) -> None:
+        assert judge_output(FLOATS, noisy(0.9 * limits.outputs), limits).outcome == "accepted"
+        found = judge_output(FLOATS, noisy(1.5 * limits.outputs), limits)
+        assert found.outcome == "refused"
+        assert found.why.startswith("Net's output differs by")
+        assert found.may_be_chance
+
+    @pytest.mark.parametrize(
+        ("limits", "most"), [(Limits(), 6), (matmul_precision.PRECISION_LIMITS, 12), (BFLOAT16, 60)]
+    )
+    def test_whole_numbers_differ_in_the_share_that_the_precision_explains(self, limits: Limits, most: int) -> None:
+        assert judge_output(LABELS, others(most), limits).outcome == "accepted"
+        found = judge_output(LABELS, others(most + 2), limits)
+        assert found.outcome == "refused"
+        assert found.why.startswith("Net's output differs in")
+        assert found.may_be_chance
+
+    def test_the_sentence_names_the_output_and_both_shares(self) -> None:
+        old, new = (output(*one, name="Net's output[1]") for one in (LABELS, others(152)))
+        said = "Net's output[1] differs in 38 % of its whole numbers at equal weights instead of at most 15 %"
+        assert judge_output(old, new).why == said
+
+    def test_what_another_code_makes_of_a_few_floats_is_no_error_of_all(self) -> None:
+        assert judge_output(FLOATS, (*(-one for one in FLOATS[:50]), *FLOATS[50:])).outcome == "accepted"
+        assert judge_output(FLOATS, (*(-one for one in FLOATS[:80]), *FLOATS[80:])).outcome == "refused"
+
+    def test_a_masks_constant_hides_nothing(self) -> None:
+        masked = (*([-1e9] * 100), *FLOATS)
+        assert judge_output(masked, (*([-1.002e9] * 100), *noisy(0.01))).outcome == "accepted"
+        assert judge_output(masked, (*([-1e9] * 100), *noisy(0.1))).outcome == "refused"
+        assert judge_output(masked, (*([-1.2e9] * 100), *FLOATS)).outcome == "refused"
+
+    @pytest.mark.parametrize(
+        ("old", "new", "outcome"),
+        [
+            ((7,), (7,), "accepted"),
+            ((200,), (206,), "accepted"),  # how many are right
+            ((2,), (3,), "accepted"),
+            ((600,), (512,), "refused"),
+            ((3, 917, 4, 5), (3, 20, 4, 5), "accepted"),  # a label of four
+            ((3, 917, 4, 5), (3, 20, 70, 5), "refused"),
+            (EXPERTS, (*(one + 2 for one in EXPERTS[:4]), *(one - 2 for one in EXPERTS[4:])), "accepted"),
+            (EXPERTS, tuple(one + 2 for one in EXPERTS), "refused"),  # some were counted twice
+            (EXPERTS, (*(one + 20 for one in EXPERTS[:4]), *(one - 20 for one in EXPERTS[4:])), "refused"),
+            ((), (), "accepted"),
+        ],
+    )
+    def test_few_whole_numbers_may_be_labels_or_counts(self, old: Any, new: Any, outcome: str) -> None:
+        one, other = (output(*numbers, is_whole=True) if numbers else EMPTY for numbers in (old, new))
+        assert judge_output(one, other).outcome == outcome
+
+    def test_a_part_of_the_loss_that_is_nearly_zero_is_held_against_the_loss(self) -> None:
+        assert judge_output((1e-6,), (5e-6,)).outcome == "accepted"
+        assert judge_output((0.1,), (0.5,)).outcome == "refused"
+
+    def test_numbers_that_are_none_in_fp32_either_are_left_out(self) -> None:
+        masked = output(*([-math.inf] * 9), *FLOATS, not_finite=9)
+        assert judge_output(masked, replace(masked, sample=(*([-math.inf] * 9), *noisy(0.01)))).outcome == "accepted"
+        found = judge_output(masked, replace(masked, sample=(*([math.nan] * 10), *FLOATS[1:]), not_finite=10))
+        assert (found.outcome, found.why) == ("refused", "Net's output is no number where FP32's is")
+
+    def test_another_number_or_shape_is_refused_unless_chance_makes_one_too(self) -> None:
+        said = "models' outputs have another number or shape at equal weights"
+        assert judge_output(FLOATS, FLOATS[1:]).why == said
+        assert judge_output(FLOATS, LABELS).why == said
+        assert judge_output(FLOATS, FLOATS[1:], chance=FLOATS[2:]).outcome == "accepted"
+
+    def test_chance_explains_twice_what_it_makes_of_fp32s(self) -> None:
+        assert judge_output(FLOATS, noisy(0.5), chance=noisy(0.3)).outcome == "accepted"
+        assert judge_output(FLOATS, noisy(0.9), chance=noisy(0.3)).outcome == "refused"
+        assert judge_output(LABELS, others(150), chance=others(80)).outcome == "accepted"
+        assert judge_output(LABELS, others(170), chance=others(80)).outcome == "refused"
 
 
 class TestSteps:

@@ -128,11 +128,16 @@ def script(name: str) -> tuple[str, str]:
         ("ends_at_once", f"{EARLY} (exit code 1)", 60),
         ("reads_stdin", f"{EARLY} (exit code 1)", 60),
         ("never_steps", NEVER, 8),
-        ("forgets_no_grad", NEVER, 8),
     ],
 )
 def test_what_gives_no_result_is_a_line(folder: Folder, name: str, says: str, seconds: float) -> None:
     assert folder.failure(*script(name), seconds=seconds) == says
+
+
+@pytest.mark.parametrize(("words", "count", "seconds"), [(["45"], "40", 60), ([], r"\d+", 8)])
+def test_calls_with_gradients_on_are_said(folder: Folder, words: list[str], count: str, seconds: float) -> None:
+    said = folder.failure(*script("forgets_no_grad"), *words, seconds=seconds)
+    assert re.fullmatch(f"it made {count} calls or more with gradients on, and no optimizer step", said), said
 
 
 def test_what_is_not_there_is_a_line(folder: Folder) -> None:
@@ -155,7 +160,10 @@ def test_the_guard_compares_whole_runs(folder: Folder) -> None:
     fused = Combination.of({"fused_optimizer": True})
     with folder.start(*script("plain")) as start:
         found = GuardRuns(start=start, steps=20, told=TOLD).of(fused, Advice(device="cpu", general=fused.values))
-    assert (found.verdict, found.reason) == ("accepted", "loss within FP32's own spread")
+    assert (found.verdict, found.reason) == (
+        "accepted",
+        "loss within FP32's own spread; no evaluation ran within 20 steps",
+    )
 
 
 def test_whole_starts_are_timed(folder: Folder) -> None:
@@ -359,6 +367,7 @@ def test_a_rank_that_ended_is_named_though_others_raise_because_of_it(
         ("finds_no_room", (), "; what it writes while it is tuned lies in "),
         ("never_steps", ("--minutes", "0.1"), "were seen within 6 s; tune a command that trains"),
         ("ends_early", (), "it made 5 training steps, and some "),
+        ("forgets_no_grad", ("--minutes", "0.2"), "; if it trains nothing, call its model in torch.no_grad()"),
     ],
 )
 def test_a_tune_that_comes_to_nothing_says_why_in_its_last_line(

@@ -1,4 +1,5 @@
-"""A guard run records the loss of every iteration, and at one of them the gradients and the optimizer's step.
+"""A guard run records the loss of every iteration, and at one of them the models' outputs, the gradients and the
+optimizer's step.
 
 Runs of equal seeds are compared at the first iteration in which all optimizers have stepped twice before: settings are
 turned on after the second step, so by then they are in force, and weights, batch and random state are still the same.
@@ -10,7 +11,9 @@ from typing import Any
 
 from ...knobs.fused_optimizer import KINDS, OPTIONS
 from .. import observer, patches
-from ..orders import Done, Gradient, Passed, Record, Recorded
+from ..orders import Done, Passed, Record
+from ..records import Gradient, Output, Recorded
+from .outputs import outputs_of
 from .run import Run
 
 COMPARED = 3
@@ -18,14 +21,29 @@ COMPARED = 3
 second one has stepped, is the next one."""
 PATIENCE = 8
 """After so many iterations an optimizer that has not stepped twice is waited for no longer."""
+STEP = "the optimizer's step"
 SIZE = 64
 """Numbers of a sketch: the norm is estimated with a standard error of one part in eleven."""
 DIGITS = 5
 """How many digits each number of a sketch has, so that one takes 0.7 KB and thousands fit into a message."""
 CHUNK = 1 << 22
+MOST_OUTPUTS = 64
+"""So many outputs are recorded, which take 0.7 MB. A program may call each of a thousand layers by itself."""
 SLICE, MOST = 1 << 16, 1 << 22
 """So many elements of each parameter are looked at, and of all together: a copy of them, and of what belongs to them,
 takes 80 MB at the most."""
+
+
+class Calls(observer.Follower):
+    """Hears of the models' calls, with gradients or without."""
+
+    finds_thread = True
+
+    def __init__(self, called: Callable[[Any, Any], None], *, gradients: bool) -> None:
+        self.gradients, self._called = gradients, called
+
+    def model_called(self, model: Any, inputs: Any, output: Any) -> None:
+        self._called(model, output)
 
 
 class Recorder(observer.Follower):
@@ -45,13 +63,17 @@ class Recorder(observer.Follower):
         """The losses of this iteration so far."""
         self._gradients: list[Gradient] = []
         self._steps: list[tuple[float, float, float]] = []
-        self._unchecked: list[str] = []
+        self._outputs: list[Output] = []
+        self._evaluates = False
+        self._calls = [Calls(self._called, gradients=True), Calls(self._evaluated, gradients=False)]
+        self._unchecked: dict[str, None] = {}
         self._counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._shadow: Shadow | None = None
         self._depth = 0
 
     def start(self) -> None:
         observer.follow(self)
+        self._follow_calls()
 
     @property
     def is_compared(self) -> bool:
@@ -67,6 +89,15 @@ class Recorder(observer.Follower):
         waits = min(self._counts.values(), default=0) < self._steps_before
         if self.is_compared and waits and self._number < PATIENCE:
             self._compared += 1
+        self._follow_calls()
+
+    def _follow_calls(self) -> None:
+        """In the compared iteration, and then until an evaluation was seen: a wrapped call is no usual one."""
+        for one in self._calls:
+            if self.is_compared:
+                observer.follow(one)
+            elif one.gradients or self._evaluates:
+                observer.leave(one)
 
     def recorded(self) -> Recorded:
         return Recorded(
@@ -74,8 +105,23 @@ class Recorder(observer.Follower):
             compared=self._compared,
             gradients=tuple(self._gradients),
             steps=tuple(self._steps),
+            outputs=tuple(self._outputs),
+            evaluates=self._evaluates,
             unchecked=tuple(self._unchecked),
         )
+
+    def _called(self, model: Any, output: Any) -> None:
+        if not self.is_compared:
+            return
+        name = f"an output of {type(model).__name__}"
+        if len(self._outputs) < MOST_OUTPUTS:
+            self._attempt(name, lambda: self._outputs.extend(outputs_of(model, output)))
+        else:
+            self._leave_out(name, f"it comes after {MOST_OUTPUTS} others")
+
+    def _evaluated(self, model: Any, output: Any) -> None:
+        self._evaluates = True
+        self._called(model, output)
 
     def backward_begun(self, losses: list[Any]) -> None:
         import torch
@@ -92,28 +138,34 @@ class Recorder(observer.Follower):
             return
         self._counts[optimizer] = self._counts.get(optimizer, 0) + 1
         if self.is_compared:
-            self._attempt(lambda: self._record(optimizer))
+            self._attempt("a gradient", lambda: self._record_gradients(optimizer))
+            self._attempt(STEP, lambda: self._shadow_step(optimizer))
 
     def optimizer_stepped(self, optimizer: Any) -> None:
         self._depth = max(0, self._depth - 1)
         shadow = self._shadow
         if self._depth == 0 and shadow is not None:
             self._shadow = None
-            self._attempt(lambda: self._steps.extend(shadow.compare()))
+            self._attempt(STEP, lambda: self._steps.extend(shadow.compare()))
 
-    def _record(self, optimizer: Any) -> None:
+    def _record_gradients(self, optimizer: Any) -> None:
         for group in optimizer.param_groups:
             self._gradients += [_gradient(one.grad) for one in group["params"] if one.grad is not None]
+
+    def _shadow_step(self, optimizer: Any) -> None:
         if why := Shadow.obstacle(optimizer):
-            self._unchecked.append(why)
+            self._leave_out(STEP, why)
         else:
             self._shadow = Shadow(optimizer)
 
-    def _attempt(self, work: Callable[[], None]) -> None:
+    def _attempt(self, what: str, work: Callable[[], None]) -> None:
         try:
             work()
         except Exception as error:
-            self._unchecked.append(" ".join(f"{type(error).__name__}: {error}".split())[:200])
+            self._leave_out(what, " ".join(f"{type(error).__name__}: {error}".split())[:200])
+
+    def _leave_out(self, what: str, why: str) -> None:
+        self._unchecked[f"{what} was not compared ({why})"] = None
 
 
 def _gradient(gradient: Any) -> Gradient:

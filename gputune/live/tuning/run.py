@@ -18,8 +18,20 @@ from typing import NoReturn
 from ...resources.messages import decode, encode
 from ..advice import entry
 from ..faults import is_out_of_memory
-from ..iterations import Iterations
-from ..orders import AnyOrder, Assignment, Done, End, Hello, Message, OnlyCalls, Over, Raised, Trains
+from ..iterations import GradientCalls, Iterations
+from ..orders import (
+    AnyOrder,
+    Assignment,
+    CallsWithGradients,
+    Done,
+    End,
+    Hello,
+    Message,
+    OnlyCalls,
+    Over,
+    Raised,
+    Trains,
+)
 from .loaders import Loaders
 
 
@@ -110,6 +122,8 @@ class Run:
     def start(self) -> None:
         self.loaders.start()
         self.iterations.start()
+        if self.assignment.trains is None:
+            GradientCalls(self._with_gradients).start()
         module = importlib.import_module(f".{WORK[self.assignment.role]}", __package__)
         self._work = module.work(self)
         self._left = next(self._work)
@@ -146,6 +160,10 @@ class Run:
     def _suspected(self) -> None:
         with suppress(Lost):
             self.send(OnlyCalls())
+
+    def _with_gradients(self, count: int) -> None:
+        with suppress(Lost):
+            self.send(CallsWithGradients(count=count))
 
     def _mistaken(self) -> None:
         with suppress(Lost):

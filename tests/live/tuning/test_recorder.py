@@ -12,8 +12,10 @@ from hands_on import mlp, unfollowed
 from torch import nn
 
 from gputune.live.iterations import Iterations
-from gputune.live.tuning.recording import CHUNK, PATIENCE, SIZE, Recorder, Shadow, sketch
+from gputune.live.tuning.outputs import SAMPLE
+from gputune.live.tuning.recording import CHUNK, MOST_OUTPUTS, PATIENCE, SIZE, Recorder, Shadow, sketch
 
+STEP = "the optimizer's step was not compared"
 SCALER = torch.amp.GradScaler("cpu", init_scale=1024.0)
 
 
@@ -175,7 +177,150 @@ class TestGradients:
         recorder, model = recording(), mlp()
         train(model, Own(model.parameters(), lr=0.1))
         plain = recorder.recorded()
-        assert (plain.compared, len(plain.gradients), plain.unchecked) == (3, 4, ("Own",))
+        assert (plain.compared, len(plain.gradients), plain.unchecked) == (3, 4, (f"{STEP} (Own)",))
+
+
+class Returns(nn.Module):  # type: ignore[misc]
+    def __init__(self, does: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.net, self.does = mlp(), does
+
+    def forward(self, x: Any) -> Any:
+        self.found = self.net(x)
+        return self.does(self.found)
+
+
+def step(model: Any, optimizer: Any, x: Any = None) -> Any:
+    optimizer.zero_grad()
+    output = model(torch.ones(2, 4) if x is None else x)
+    model.found.square().mean().backward()
+    optimizer.step()
+    return output
+
+
+def returned(does: Callable[[Any], Any]) -> Any:
+    """What is recorded of a model that returns this of its numbers."""
+    recorder, model = recording(), Returns(does)
+    optimizer = adam(model)
+    for _ in range(4):
+        step(model, optimizer)
+    return recorder.recorded()
+
+
+class TestOutputs:
+    def test_of_one_iteration_as_the_program_gets_them(self) -> None:
+        recorder, model = recording(), Returns(lambda y: (y, {"codes": y.argmax(-1), "mask": y > 0, "loss": y.mean()}))
+        optimizer = adam(model)
+        seen = [step(model, optimizer) for _ in range(4)][2]
+        found = recorder.recorded().outputs
+        names = ["[0]", "[1]['codes']", "[1]['mask']", "[1]['loss']"]
+        assert [one.name for one in found] == [f"Returns's output{place}" for place in names]
+        assert [one.is_whole for one in found] == [False, True, True, False]
+        tensors = [seen[0], *seen[1].values()]
+        for one, tensor in zip(found, tensors, strict=True):
+            assert one.shape == tensor.shape
+            assert one.sample == pytest.approx(tensor.detach().float().flatten().tolist(), rel=1e-5)
+        assert found[1].total == float(tensors[1].sum())
+
+    @pytest.mark.parametrize(
+        ("does", "samples"),
+        [
+            (lambda y: y.shape[0], [(2.0,)]),
+            (lambda y: [[3, 1, 2] * 20, 0.5, True], [(3.0, 1.0, 2.0) * 20, (0.5,), (1.0,)]),
+            (lambda y: torch.complex(y[0, :1] * 0 + 1, y[0, :1] * 0 + 2), [(1.0, 2.0)]),
+            (
+                lambda y: torch.tensor([1.0, math.nan, -math.inf]),
+                [(1.0, pytest.approx(math.nan, nan_ok=True), -math.inf)],
+            ),
+            (lambda y: y[:0], [()]),
+            (lambda y: (None, "text"), []),
+        ],
+    )
+    def test_of_any_numbers(self, does: Any, samples: list[Any]) -> None:
+        plain = returned(does)
+        assert [one.sample for one in plain.outputs] == samples
+        assert plain.unchecked == ()
+
+    def test_numbers_that_are_none_are_counted(self) -> None:
+        assert returned(lambda y: torch.tensor([1.0, math.nan, -math.inf])).outputs[0].not_finite == 2
+
+    def test_what_cannot_be_looked_into_is_said_and_the_rest_is_recorded(self) -> None:
+        plain = returned(lambda y: (y, object()))
+        assert len(plain.outputs) == 1
+        assert plain.unchecked == ("an output of Returns was not compared (TypeError: it holds a object)",)
+
+    def test_an_output_that_cannot_be_read_is_said_and_the_program_goes_on(self) -> None:
+        plain = returned(lambda y: torch.eye(3).to_sparse())
+        assert len(plain.losses) == 4
+        assert [one.partition(" (")[0] for one in plain.unchecked] == ["an output of Returns was not compared"]
+
+    def test_of_large_tensors_a_thousand_elements_at_the_same_places(self) -> None:
+        numbers = torch.arange(100 * 1000)
+        one, other = returned(lambda y: (numbers.view(100, 1000), numbers.view(1000, 100).float() * 2)).outputs
+        assert len(set(one.sample)) == SAMPLE
+        assert other.sample == pytest.approx([2 * place for place in one.sample], rel=1e-5)
+        columns = {place % 1000 for place in one.sample}
+        assert len(columns) > 0.5 * SAMPLE
+        assert max(one.sample) > 99_000
+        assert min(one.sample) < 1000
+
+    def test_of_more_calls_than_are_recorded_the_first(self) -> None:
+        recorder, model = recording(compared=1), Returns(lambda y: y)
+        optimizer = adam(model)
+        for _ in range(MOST_OUTPUTS + 5):
+            model(torch.ones(2, 4))
+        step(model, optimizer)
+        plain = recorder.recorded()
+        assert len(plain.outputs) == MOST_OUTPUTS
+        assert plain.unchecked == (f"an output of Returns was not compared (it comes after {MOST_OUTPUTS} others)",)
+
+    @pytest.mark.slow
+    def test_what_torch_compile_makes_of_a_function_is_no_model(self) -> None:
+        recorder, model = recording(), mlp()
+        optimizer = adam(model)
+        forward = torch.compile(lambda x: model(x).square().mean(), backend="aot_eager")
+        for _ in range(4):
+            forward(torch.ones(2, 4)).backward()
+            optimizer.step()
+        plain = recorder.recorded()
+        assert (plain.outputs, plain.unchecked) == ((), ())
+        assert None not in plain.losses
+
+    def test_calls_without_gradients_are_recorded_too(self) -> None:
+        recorder, model, teacher = recording(), Returns(lambda y: y), nn.Linear(4, 3)
+        optimizer = adam(model)
+        for _ in range(4):
+            with torch.no_grad():
+                teacher(torch.ones(2, 4))
+            step(model, optimizer)
+        plain = recorder.recorded()
+        assert [one.name for one in plain.outputs] == ["Linear's output", "Returns's output"]
+
+    def test_no_call_is_wrapped_but_in_the_compared_iteration_and_until_an_evaluation(self) -> None:
+        plain = nn.Module.__call__
+        recorder, model = recording(), Returns(lambda y: y)
+        optimizer = adam(model)
+        step(model, optimizer)
+        wrapped = [nn.Module.__call__ is not plain]
+        for number in range(5):
+            step(model, optimizer)
+            wrapped.append(nn.Module.__call__ is not plain)
+            if number == 2:
+                with torch.no_grad():
+                    model(torch.ones(2, 4))
+        assert wrapped == [False, True, True, True, False, False]
+        assert recorder.recorded().evaluates
+
+    @pytest.mark.parametrize(("at", "evaluates"), [(0, False), (2, True), (5, True), (None, False)])
+    def test_an_evaluation_counts_once_settings_are_on(self, at: int | None, evaluates: bool) -> None:
+        recorder, model = recording(), Returns(lambda y: y)
+        optimizer = adam(model)
+        for number in range(7):
+            if number == at:
+                with torch.inference_mode():
+                    model(torch.ones(2, 4))
+            step(model, optimizer)
+        assert recorder.recorded().evaluates == evaluates
 
 
 class TestSketch:
@@ -245,7 +390,7 @@ class TestShadow:
     def test_of_another_class_is_not_known(self, kind: Any) -> None:
         recorder, model = recording(), mlp()
         train(model, kind(model.parameters()))
-        assert (recorder.recorded().steps, recorder.recorded().unchecked) == ((), (kind.__name__,))
+        assert (recorder.recorded().steps, recorder.recorded().unchecked) == ((), (f"{STEP} ({kind.__name__})",))
 
     def test_that_fails_is_not_known_and_the_program_goes_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def fail(*_: Any) -> None:
@@ -254,7 +399,7 @@ class TestShadow:
         recorder, model = recording(), mlp()
         monkeypatch.setattr(Shadow, "__init__", fail)
         assert len(train(model, adam(model))) == 4
-        assert recorder.recorded().unchecked == ("RuntimeError: out of memory",)
+        assert recorder.recorded().unchecked == (f"{STEP} (RuntimeError: out of memory)",)
 
 
 @pytest.mark.parametrize("kind", KINDS)
