@@ -170,7 +170,7 @@ def leaves(output: Any, place: str = "") -> Iterator[tuple[str, Any]]:
     elif all(isinstance(one, int | float | complex) for one in numbers):
         yield place, torch.tensor(output)
     else:
-        for key, one in _items(output):
+        for key, one in items(output):
             yield from leaves(one, f"{place}[{key!r}]")
 
 

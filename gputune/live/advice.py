@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -126,3 +128,15 @@ def _tuned(data: Mapping[str, Any]) -> TunedProgram:
 
 def _loading(data: Mapping[str, Any]) -> Loading | None:
     return Loading(**data["loading"]) if data.get("loading") else None
+
+
+def speaks() -> bool:
+    """Whether this process is the one of a job that tells: rank 0, or the first of several children."""
+    import torch
+
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        return bool(distributed.get_rank() == 0)
+    if "RANK" in os.environ:
+        return os.environ["RANK"] == "0"
+    return multiprocessing.parent_process() is None or multiprocessing.current_process().name.endswith("-1")

@@ -74,7 +74,7 @@ def _inject(advice: Advice) -> None:
     def set_flag(name: str, value: Value) -> Applied:
         return flags.set_for_program(name, value, payload.exported_by_us(os.environ))
 
-    injection = Injection(advice, set_flag, say)
+    injection = Injection(advice, set_flag, say, is_tuned=payload.TUNE in os.environ)
     _injections.append(injection)
     injection.start()
     loader.LoaderSettings(advice, Files(), injection.note).follow()

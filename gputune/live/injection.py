@@ -8,8 +8,6 @@ turned on. If an optimizer steps later, that is turned off again.
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -20,7 +18,7 @@ from .. import knobs
 from ..knobs._signals import is_for_the_program
 from ..knobs.dataloader_workers import WORKERS
 from . import likeness, observer
-from .advice import Advice, TunedProgram, Values, entry
+from .advice import Advice, TunedProgram, Values, entry, speaks
 from .applied import Applied, Reason, Why
 from .finding import ModelFinder, Seen
 from .flags import failed
@@ -39,8 +37,9 @@ Say = Callable[[str], None]
 
 
 class Injection(observer.Follower):
-    def __init__(self, advice: Advice, set_flag: SetFlag, say: Say) -> None:
-        self.advice = advice
+    def __init__(self, advice: Advice, set_flag: SetFlag, say: Say, *, is_tuned: bool = False) -> None:
+        """`is_tuned` says that this is a run of a tune."""
+        self.advice, self._is_tuned = advice, is_tuned
         self._trains = all(program.trains for program in advice.programs)
         nothing_yet = Reason.NO_STEP() if self._trains else Reason.FEW_CALLS()
         self._outcome = Outcome(self._expected(), _too_old() or nothing_yet)
@@ -189,7 +188,7 @@ class Injection(observer.Follower):
         elif not self._done:
             why = Reason.MANY_MODELS(len(roots)) if roots else Reason.NO_MODEL()
             self._outcome.nothing(why)
-            if self.advice.for_any and not self.advice.quiet and _speaks():
+            if self.advice.for_any and not self.advice.quiet and speaks():
                 self._say(f"nothing was put into the program: {why}")
 
     def _turn_on_in_all(self, roots: list[Root]) -> None:
@@ -214,7 +213,7 @@ class Injection(observer.Follower):
                 own.add(row, root.model, root.name)
                 if row.setting == "amp_dtype" and not root.is_trained:
                     self._untrained.add(root.model)
-        compare_speed(roots)
+        compare_speed(() if self._is_tuned else roots)
         self._outcome.settle()
         if tuned and tuned.loading and WORKERS not in self.rows:
             self._outcome.replace(left(WORKERS, Reason.NO_LOADER()))
@@ -247,7 +246,7 @@ class Injection(observer.Follower):
         rows = installer.obstacles(values)
         rows |= self._switch(installer, {name: values[name] for name in values if name not in rows}, root.gradients)
         if any(knobs.load(name).IN_CALLS for name in installer.current):
-            spread(root)
+            spread(root, is_tuned=self._is_tuned)
         for name in values:
             if rows[name].status == "failed":
                 self._say(f"{name} was not put into {root.name}: {rows[name].why}")
@@ -268,7 +267,7 @@ class Injection(observer.Follower):
 
     def _compare(self, roots: list[Root], trains: bool) -> None:
         """Say once which tuned program is for models that are almost these."""
-        if self._has_compared or self.advice.quiet or not _speaks():
+        if self._has_compared or self.advice.quiet or not speaks():
             return
         self._has_compared = True
         models = [likeness.Model(identity=key(one.model).identity, layers=layers_of(one.model)) for one in roots]
@@ -277,7 +276,7 @@ class Injection(observer.Follower):
             self._say(said)
 
     def _report(self, rows: dict[str, Applied], roots: list[Root], tuned: TunedProgram | None) -> None:
-        if not self.advice.quiet and _speaks():
+        if not self.advice.quiet and speaks():
             self._say(line(rows, roots, tuned))
 
 
@@ -286,15 +285,3 @@ def _too_old() -> str | None:
 
     version = tuple(map(int, torch.__version__.split("+")[0].split(".")[:2]))
     return f"torch {torch.__version__} is older than 2.4" if version < OLDEST_TORCH else None
-
-
-def _speaks() -> bool:
-    """Whether this process is the one of a job that tells: rank 0, or the first of several children."""
-    import torch
-
-    distributed = torch.distributed
-    if distributed.is_available() and distributed.is_initialized():
-        return bool(distributed.get_rank() == 0)
-    if "RANK" in os.environ:
-        return os.environ["RANK"] == "0"
-    return multiprocessing.parent_process() is None or multiprocessing.current_process().name.endswith("-1")

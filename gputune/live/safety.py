@@ -14,8 +14,10 @@ from .nets.slower import Slower
 from .root import Root
 
 
-def spread(root: Root) -> None:
-    """Have what was just turned on in a model be watched."""
+def spread(root: Root, *, is_tuned: bool = False) -> None:
+    """Have what was just turned on in a model be watched. In a run of a tune, which compares runs and times them,
+    nothing is compared or left out within the program.
+    """
     suspects = root.call.suspects
     on = {one.name for one in suspects.on}
     if not on:
@@ -24,11 +26,13 @@ def spread(root: Root) -> None:
     suspects.requirements.known |= root.seen.requires
     if "amp_dtype" in on:
         observer.follow(Hooks(root))
-        observer.follow(NotFinite(root))
     if root.rehearse:
         suspects.nets.append(Rehearsal(root))
-    if root.is_trained and root.gradients:
-        suspects.nets.append(Results(root, _obstacle(root)))
+    if is_tuned or not (root.is_trained and root.gradients):
+        return
+    if "amp_dtype" in on:
+        observer.follow(NotFinite(root))
+    suspects.nets.append(Results(root, _obstacle(root)))
 
 
 def compare_speed(roots: Sequence[Root]) -> None:

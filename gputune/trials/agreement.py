@@ -7,9 +7,9 @@ labels differ. Nothing is known where calls with torch's defaults are as far apa
 
 from collections.abc import Iterator
 
+from gputune.live.equal_weights import SAME_LABELS, percent
 from gputune.live.orders import OutputsCompared
 from gputune.profile import Guard
-from gputune.trials.outputs import SAME_LABELS, percent
 
 AGREEING = 0.999
 """The share of the clear rows in which the largest element must be the same."""

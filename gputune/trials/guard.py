@@ -24,9 +24,8 @@ from statistics import fmean, stdev
 from typing import Literal
 
 from gputune.knobs import Limits
+from gputune.live.equal_weights import batch_differences, norm_of, percent, typical
 from gputune.live.records import Recorded
-from gputune.trials import outputs
-from gputune.trials.outputs import AS_BY_CHANCE, percent
 
 Outcome = Literal["accepted", "refused", "unknown"]
 
@@ -45,9 +44,6 @@ ROUNDING = 2.0**-22
 """The share of a parameter's value that storing it after a step may round off."""
 ALIKE = 0.005
 """The relative difference of losses before anything was put in, from which on runs are not repetitions."""
-CONSIDERABLE, NOTICEABLE = 0.05, 0.01
-"""The share of the norm of all gradients from which a parameter's own difference counts, and its vanishing."""
-VANISHED = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +71,7 @@ def verdict(
     whys = [(why, False) for why in (*_no_numbers(tuned), *_steps(tuned))]
     unlike = next((why for plain, one in pairs for why in _unlike(plain, one)), None)
     if unlike is None:
-        explained = allowed(limits, fp32[0], by_chance)
-        whys += [why for plain, one in pairs for why in differences(plain, one, explained)]
-        others = by_chance.outputs if by_chance else None
-        for plain, one in pairs:
-            found = outputs.differences(plain.outputs, one.outputs, limits.outputs, typical(plain), others)
-            whys += [(why, True) for why in found]
+        whys += [why for plain, one in pairs for why in batch_differences(plain, one, limits, fp32[0], by_chance)]
     whys += [(why, False) for why in outside]
     if whys:
         why, may_be_chance = whys[0]
@@ -173,61 +164,3 @@ def _part(one: Recorded, place: int) -> list[float]:
     losses = one.losses[FIRST:]
     begin, end = (len(losses) * part // PARTS for part in (place, place + 1))
     return [loss for loss in losses[begin:end] if loss is not None]
-
-
-def typical(one: Recorded) -> float:
-    """The mean size of a run's losses."""
-    return fmean(abs(loss) for loss in one.losses if loss is not None)
-
-
-def error_of(plain: Recorded, other: Recorded) -> float:
-    """The norm of the difference of all gradients, to that of FP32's."""
-    whole = norm_of(plain)
-    pairs = zip(plain.gradients, other.gradients, strict=False)
-    return math.hypot(*(math.dist(old.sketch, new.sketch) for old, new in pairs)) / whole if whole else 0.0
-
-
-def norm_of(one: Recorded) -> float:
-    return math.hypot(*(gradient.norm for gradient in one.gradients))
-
-
-def allowed(limits: Limits, plain: Recorded, by_chance: Recorded | None) -> Limits:
-    """The differences that the precision explains, or more if other random numbers of dropout make FP32's own gradients
-    differ by more than a GPU's order of additions does. One parameter then tells nothing, nor does a direction.
-    """
-    chance = error_of(plain, by_chance) if by_chance else 0.0
-    if not chance > limits.along:
-        return limits
-    gradients = max(limits.gradients, AS_BY_CHANCE * chance)
-    return Limits(loss=max(limits.loss, chance), gradients=gradients, along=math.inf, parameter=math.inf)
-
-
-def differences(plain: Recorded, tuned: Recorded, limits: Limits) -> Iterator[tuple[str, bool]]:
-    """What differs by more than is allowed, and whether other random numbers of dropout may be the cause."""
-    before, after = plain.loss or 0.0, tuned.loss or 0.0
-    if not abs(after - before) <= limits.loss * max(abs(before), typical(plain)):
-        yield f"the loss of one batch at equal weights is {after:.4g} instead of {before:.4g}", True
-    if len(plain.gradients) != len(tuned.gradients):
-        counts = f"{len(tuned.gradients)} parameters have gradients at equal weights instead of {len(plain.gradients)}"
-        yield counts, False
-        return
-    error = error_of(plain, tuned)
-    if not error <= limits.gradients:
-        differs = f"differ by {percent(error)} % instead of at most {percent(limits.gradients)} %"
-        yield f"the gradients of one batch at equal weights {differs}", True
-    ratio = norm_of(tuned) / norm_of(plain)
-    along = (1 + ratio**2 - error**2) / 2  # from the lengths of all three sides of the triangle
-    if not abs(along - 1) <= limits.along:
-        yield f"the gradients of one batch at equal weights are {along:.4g} times FP32's", True
-    yield from _of_parameters(plain, tuned, limits.parameter)
-
-
-def _of_parameters(plain: Recorded, tuned: Recorded, limit: float) -> Iterator[tuple[str, bool]]:
-    whole = norm_of(plain)
-    for place, (old, new) in enumerate(zip(plain.gradients, tuned.gradients, strict=True)):
-        if old.norm > NOTICEABLE * whole and not new.norm >= VANISHED * old.norm:
-            yield f"the gradient of parameter {place} vanishes", False
-        own = math.dist(old.sketch, new.sketch) / old.norm if old.norm else 0.0
-        if old.norm > CONSIDERABLE * whole and not own <= limit:
-            differs = f"differs by {percent(own)} % at equal weights instead of at most {percent(limit)} %"
-            yield f"the gradient of parameter {place} {differs}", True

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from gputune.live.tuning.outputs import outputs_of
+from gputune.live.records import outputs_of
 
 pytestmark = pytest.mark.gpu
 

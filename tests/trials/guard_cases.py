@@ -70,7 +70,8 @@ def ran(
         patch.delenv("RANK", raising=False)
         stack.callback(seeds.shift(shift))
         said: list[str] = []
-        injection = Injection(Advice(device="cpu", general=dict(settings or {}), quiet=True), _no_flag, said.append)
+        advice = Advice(device="cpu", general=dict(settings or {}), quiet=True)
+        injection = Injection(advice, _no_flag, said.append, is_tuned=True)
         if settings is not None:
             injection.start()
         recorder = Recorder()

@@ -1,6 +1,6 @@
 """In what share whole numbers of models' outputs are others in bfloat16 at equal weights: a line for each program.
 
-`docs/measuring.md` has the result, on which `gputune.trials.outputs.NEAR_TIES` rests.
+`docs/measuring.md` has the result, on which `gputune.live.equal_weights.NEAR_TIES` rests.
 """
 
 import sys

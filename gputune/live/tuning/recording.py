@@ -12,8 +12,7 @@ from typing import Any
 from ...knobs.fused_optimizer import KINDS, OPTIONS
 from .. import observer, patches
 from ..orders import Done, Passed, Record
-from ..records import Gradient, Output, Recorded
-from .outputs import outputs_of
+from ..records import Gradient, Output, Recorded, gradient_of, outputs_of
 from .run import Run
 
 COMPARED = 3
@@ -22,11 +21,6 @@ second one has stepped, is the next one."""
 PATIENCE = 8
 """After so many iterations an optimizer that has not stepped twice is waited for no longer."""
 STEP = "the optimizer's step"
-SIZE = 64
-"""Numbers of a sketch: the norm is estimated with a standard error of one part in eleven."""
-DIGITS = 5
-"""How many digits each number of a sketch has, so that one takes 0.7 KB and thousands fit into a message."""
-CHUNK = 1 << 22
 MOST_OUTPUTS = 64
 """So many outputs are recorded, which take 0.7 MB. A program may call each of a thousand layers by itself."""
 SLICE, MOST = 1 << 16, 1 << 22
@@ -150,7 +144,7 @@ class Recorder(observer.Follower):
 
     def _record_gradients(self, optimizer: Any) -> None:
         for group in optimizer.param_groups:
-            self._gradients += [_gradient(one.grad) for one in group["params"] if one.grad is not None]
+            self._gradients += [gradient_of(one.grad) for one in group["params"] if one.grad is not None]
 
     def _shadow_step(self, optimizer: Any) -> None:
         if why := Shadow.obstacle(optimizer):
@@ -166,41 +160,6 @@ class Recorder(observer.Follower):
 
     def _leave_out(self, what: str, why: str) -> None:
         self._unchecked[f"{what} was not compared ({why})"] = None
-
-
-def _gradient(gradient: Any) -> Gradient:
-    import torch
-
-    if gradient.is_sparse:
-        gradient = gradient.coalesce().values()
-    if gradient.is_complex():
-        gradient = torch.view_as_real(gradient)
-    return Gradient(float(gradient.float().norm()), tuple(sketch(gradient)))
-
-
-def sketch(tensor: Any) -> list[float]:
-    """`SIZE` sums, each over every `SIZE`-th element, with signs from a hash of its place: nothing random is drawn."""
-    import torch
-
-    flat = tensor.detach().reshape(-1)
-    sums = torch.zeros(SIZE, dtype=torch.float64, device=flat.device)
-    for begin in range(0, flat.numel(), CHUNK):
-        part = flat[begin : begin + CHUNK].double()
-        signed = part * _signs(begin, part.numel(), flat.device)
-        short = -signed.numel() % SIZE
-        sums += torch.nn.functional.pad(signed, (0, short)).view(-1, SIZE).sum(0)
-    return [float(f"{one:.{DIGITS}g}") for one in sums.tolist()]
-
-
-def _signs(begin: int, count: int, device: Any) -> Any:
-    """+1 or -1 for each place. The hash mixes the bits of 32-bit numbers as Murmur's finaliser does."""
-    import torch
-
-    mask = 0xFFFFFFFF
-    x = torch.arange(begin, begin + count, device=device, dtype=torch.int64) & mask
-    for factor in (0x85EBCA6B, 0xC2B2AE35):
-        x = ((x ^ (x >> 15)) * factor) & mask
-    return (((x ^ (x >> 16)) & 1) * 2 - 1).double()
 
 
 class Shadow:

@@ -7,9 +7,8 @@ import torch
 from hands_on import rooted, unfollowed
 from torch import nn
 
-from gputune.knobs import Limits
 from gputune.live.installer import Installer
-from gputune.live.nets.results import Computed, Results, beyond, measured
+from gputune.live.nets.results import Results
 
 X = torch.linspace(-1, 1, 64).view(8, 8)
 
@@ -89,31 +88,3 @@ def test_why_nothing_is_compared_is_said() -> None:
     assert off == []
     assert said == ["the results of Net were not compared with FP32's: its forward changes the variable seen"]
     assert call.dtype is torch.bfloat16
-
-
-def computed(outputs: list[Any], gradients: list[Any]) -> Computed:
-    return Computed(outputs=outputs, gradients=gradients)
-
-
-ONES = torch.ones(4)
-
-
-@pytest.mark.parametrize(
-    ("other", "differs"),
-    [
-        (computed([ONES], [ONES]), []),
-        (computed([ONES + torch.tensor([0.1, 0, 0, 0])], [ONES]), ["its output differs"]),
-        (computed([ONES], [2 * ONES]), ["its gradients differ", "its gradients are larger or smaller"]),
-        (computed([ONES], [None]), ["other weights get gradients"]),
-        (computed([torch.ones(2)], [ONES]), ["its output differs in shape"]),
-    ],
-)
-def test_what_differs_is_named(other: Computed, differs: list[str]) -> None:
-    limits = Limits(outputs=0.01, gradients=0.5, along=0.1, parameter=2.0)
-    assert list(beyond(measured(computed([ONES], [ONES]), other, limits))) == differs
-
-
-def test_what_other_random_numbers_explain_does_not_count() -> None:
-    found = {"its output differs": (0.3, 0.05)}
-    assert beyond(found, {"its output differs": (0.25, 0.05)}) == {}
-    assert beyond(found, {"its output differs": (0.1, 0.05)}) == found

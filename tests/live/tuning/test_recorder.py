@@ -12,8 +12,8 @@ from hands_on import mlp, unfollowed
 from torch import nn
 
 from gputune.live.iterations import Iterations
-from gputune.live.tuning.outputs import SAMPLE
-from gputune.live.tuning.recording import CHUNK, MOST_OUTPUTS, PATIENCE, SIZE, Recorder, Shadow, sketch
+from gputune.live.records import CHUNK, SAMPLE, SIZE, sketch
+from gputune.live.tuning.recording import MOST_OUTPUTS, PATIENCE, Recorder, Shadow
 
 STEP = "the optimizer's step was not compared"
 SCALER = torch.amp.GradScaler("cpu", init_scale=1024.0)

@@ -1,4 +1,6 @@
-"""How far models' outputs at equal weights are from FP32's. Pure: records of runs from one seed come in.
+"""How far what one batch gives at equal weights is from what it gives in FP32: outputs, loss and gradients.
+
+Pure: records of two runs from one seed come in, or of two calls in one program.
 
 Floats are compared in the norm, each element by its error to its own size or, where that is more, to the typical one.
 Whole numbers, and booleans, are compared by the share that differs. Any rounding makes another label of a near tie, and
@@ -12,9 +14,10 @@ Other random numbers of dropout explain `AS_BY_CHANCE` times as much as they cha
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist, median
+from statistics import NormalDist, fmean, median
 
-from gputune.live.records import Output
+from ..knobs import Limits
+from .records import Output, Recorded
 
 SAME_LABELS = 0.95
 """The share of whole numbers that must be the same in a program that trains nothing: labels as a rule, of which nobody
@@ -30,11 +33,28 @@ AS_BY_CHANCE = 2.0
 One draw tells that of others within a factor of 1.7 where the network and the batch are small."""
 
 
+CONSIDERABLE, NOTICEABLE = 0.05, 0.01
+"""The share of the norm of all gradients from which a parameter's own difference counts, and its vanishing."""
+VANISHED = 0.05
+
+
 def percent(share: float) -> str:
     return f"{100 * share:.3g}"
 
 
-def differences(
+def batch_differences(
+    plain: Recorded, tuned: Recorded, limits: Limits, base: Recorded, by_chance: Recorded | None
+) -> Iterator[tuple[str, bool]]:
+    """What differs by more than the precision explains, and whether other random numbers of dropout may be the cause.
+    `by_chance` is `base` with such numbers.
+    """
+    yield from _of_gradients_and_loss(plain, tuned, allowed(limits, base, by_chance))
+    others = by_chance.outputs if by_chance else None
+    for why in _of_outputs(plain.outputs, tuned.outputs, limits.outputs, typical(plain), others):
+        yield why, True
+
+
+def _of_outputs(
     plain: Sequence[Output], tuned: Sequence[Output], limit: float, loss: float, by_chance: Sequence[Output] | None
 ) -> Iterator[str]:
     """What differs by more than the precision explains: by the relative error `limit`, in floats. A few numbers are
@@ -111,3 +131,60 @@ def _differing(old: Output, new: Output) -> float:
 def _norm(numbers: Sequence[float]) -> float:
     """The root of the mean square."""
     return math.hypot(*numbers) / math.sqrt(len(numbers)) if numbers else 0.0
+
+
+def typical(one: Recorded) -> float:
+    """The mean size of a run's losses."""
+    return fmean(abs(loss) for loss in one.losses if loss is not None)
+
+
+def error_of(plain: Recorded, other: Recorded) -> float:
+    """The norm of the difference of all gradients, to that of FP32's."""
+    whole = norm_of(plain)
+    pairs = zip(plain.gradients, other.gradients, strict=False)
+    return math.hypot(*(math.dist(old.sketch, new.sketch) for old, new in pairs)) / whole if whole else 0.0
+
+
+def norm_of(one: Recorded) -> float:
+    return math.hypot(*(gradient.norm for gradient in one.gradients))
+
+
+def allowed(limits: Limits, plain: Recorded, by_chance: Recorded | None) -> Limits:
+    """The differences that the precision explains, or more if other random numbers of dropout make FP32's own gradients
+    differ by more than a GPU's order of additions does. One parameter then tells nothing, nor does a direction.
+    """
+    chance = error_of(plain, by_chance) if by_chance else 0.0
+    if not chance > limits.along:
+        return limits
+    gradients = max(limits.gradients, AS_BY_CHANCE * chance)
+    return Limits(loss=max(limits.loss, chance), gradients=gradients, along=math.inf, parameter=math.inf)
+
+
+def _of_gradients_and_loss(plain: Recorded, tuned: Recorded, limits: Limits) -> Iterator[tuple[str, bool]]:
+    before, after = plain.loss or 0.0, tuned.loss or 0.0
+    if not abs(after - before) <= limits.loss * max(abs(before), typical(plain)):
+        yield f"the loss of one batch at equal weights is {after:.4g} instead of {before:.4g}", True
+    if len(plain.gradients) != len(tuned.gradients):
+        counts = f"{len(tuned.gradients)} parameters have gradients at equal weights instead of {len(plain.gradients)}"
+        yield counts, False
+        return
+    error = error_of(plain, tuned)
+    if not error <= limits.gradients:
+        differs = f"differ by {percent(error)} % instead of at most {percent(limits.gradients)} %"
+        yield f"the gradients of one batch at equal weights {differs}", True
+    ratio = norm_of(tuned) / norm_of(plain)
+    along = (1 + ratio**2 - error**2) / 2  # from the lengths of all three sides of the triangle
+    if not abs(along - 1) <= limits.along:
+        yield f"the gradients of one batch at equal weights are {along:.4g} times FP32's", True
+    yield from _of_parameters(plain, tuned, limits.parameter)
+
+
+def _of_parameters(plain: Recorded, tuned: Recorded, limit: float) -> Iterator[tuple[str, bool]]:
+    whole = norm_of(plain)
+    for place, (old, new) in enumerate(zip(plain.gradients, tuned.gradients, strict=True)):
+        if old.norm > NOTICEABLE * whole and not new.norm >= VANISHED * old.norm:
+            yield f"the gradient of parameter {place} vanishes", False
+        own = math.dist(old.sketch, new.sketch) / old.norm if old.norm else 0.0
+        if old.norm > CONSIDERABLE * whole and not own <= limit:
+            differs = f"differs by {percent(own)} % at equal weights instead of at most {percent(limit)} %"
+            yield f"the gradient of parameter {place} {differs}", True
