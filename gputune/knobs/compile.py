@@ -84,13 +84,22 @@ def turn_on(root: Root, value: Value) -> Value:
             root.inner,
             in_float32=call.dtype is not None,  # of this model's own call, not of the wrap's
             rehearse=root.rehearse,
-            # The order of a DataLoader's samples comes from the random numbers of the CPU.
-            options={"fallback_random": True} if root.device == "cpu" else None,
+            options=_options(root.device),
         )
         root.compiled[call.dtype] = root.watch_compiling(make)
     call.compiled = root.compiled[call.dtype]
     _trace_as_written(id(call), True)
     return True
+
+
+def _options(device: str) -> dict[str, Any]:
+    from torch._inductor import config
+
+    if device == "cpu":  # where the order of a DataLoader's samples comes from the same random numbers
+        return {"fallback_random": True}
+    # torch 2.11 adds bfloat16 numbers atomically in pairs, and ends the program at an odd address.
+    name = "bfloat16_atomic_adds_enabled"
+    return {name: False} if hasattr(config, name) else {}
 
 
 def turn_off(root: Root) -> None:

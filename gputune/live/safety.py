@@ -22,7 +22,7 @@ def spread(root: Root, *, is_tuned: bool = False) -> None:
     on = {one.name for one in suspects.on}
     if not on:
         return
-    suspects.fixed = {"channels_last"} if root.is_ddp else set()
+    suspects.fixed = {"channels_last"} if root.is_ddp or "compile" in on else set()
     suspects.requirements.known |= root.seen.requires
     if "amp_dtype" in on:
         observer.follow(Hooks(root))

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 from ..knobs._outputs import Uncopied
@@ -68,7 +69,7 @@ class Suspects:
         self.requirements = Requirements()
         self.nets: list[Net] = []
         self.fixed: set[str] = set()
-        """What cannot be turned off and on again: a layout that DistributedDataParallel has looked at."""
+        """What is not turned off and on again: a layout that DistributedDataParallel or the compiler has looked at."""
         self._paused = False
 
     def __bool__(self) -> bool:
@@ -149,22 +150,33 @@ class Suspects:
             if not one.otherwise and not self._paused:
                 self._look(one, before, output)
         except Exception as error:
-            is_settings = may_be_a_settings(error, [suspect.name for suspect in suspected])
-            if not is_settings and not (one.uncompiled and may_be_another_uncompiled(error)):
-                raise
-            suspected = self._to_blame(error, suspected)
-            if why := states.put_back(before):
-                if is_settings:
-                    return self._given_up(suspected, error, why)
-                raise
-            fault = error
+            again = self._again(one, suspected, error, lambda: states.put_back(before))
         else:
             states.after_call(before)
             return output
         # Out of the except clause, so that an exception of the program's own shows no other one before it.
+        return again()
+
+    def _again(
+        self, one: OneCall, suspected: list[Suspect], error: Exception, put_back: Callable[[], str | None]
+    ) -> Callable[[], Any]:
+        """What makes a call again that raised. Raises what it raised, within the except clause, if that is the
+        program's own or if the call cannot be made again.
+        """
+        is_settings = may_be_a_settings(error, [suspect.name for suspect in suspected])
+        if not is_settings and not (one.uncompiled and may_be_another_uncompiled(error)):
+            raise error
+        still_on = [suspect for suspect in suspected if suspect in self.on]  # others a net has refused meanwhile
+        to_blame = self._to_blame(error, still_on)
+        if why := put_back():
+            if is_settings:
+                return partial(self._given_up, to_blame, error, why)
+            raise error
+        if len(still_on) < len(suspected):
+            return partial(self._call, one, still_on)
         if is_settings or one.uncompiled is None:
-            return self._repeated(one, suspected, fault)
-        return self._call(replace(one, run=one.uncompiled, uncompiled=None), suspected)
+            return partial(self._repeated, one, to_blame, error)
+        return partial(self._call, replace(one, run=one.uncompiled, uncompiled=None), suspected)
 
     def _look(self, one: OneCall, before: Before | None, output: Any) -> None:
         self.requirements.look(output)

@@ -6,7 +6,7 @@ their own length, and a Faster R-CNN, had not done 60 steps after 240 s, where 8
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...knobs._compiler import graphs
@@ -15,8 +15,15 @@ from ...knobs._outputs import PLAIN, items
 MOST_MORE = 15.0
 """Seconds. With more a program's output would come late; with less, few models are compiled for any shape."""
 SHARE = 0.02
+MOST_FIRST = 60.0
+"""Seconds of a first compile after which no further graph of it is begun: a detector has dozens."""
+EXPECTED = 60.0
+"""Seconds that a compile for any shape is taken to need as long as none is known. A T5's took more than 120."""
 NOTICEABLE = 5.0
 """Seconds of a first compile from which on it is told."""
+
+DEEP = 6
+"""The levels of inputs that are looked into."""
 
 Run = Callable[..., Any]
 
@@ -26,18 +33,15 @@ class Costs:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
-        self._more = 0.0
+        self.more = 0.0
         self._since: float | None = None
 
     def begin(self) -> None:
         self._since = self.clock() if self._since is None else self._since
 
-    def add(self, seconds: float) -> None:
-        self._more += seconds
-
     def left(self) -> float:
         passed = 0.0 if self._since is None else self.clock() - self._since
-        return MOST_MORE + SHARE * passed - self._more
+        return MOST_MORE + SHARE * passed - self.more
 
 
 ALL = Costs()
@@ -46,7 +50,8 @@ ALL = Costs()
 
 class Compiling:
     """A model's call, compiled for the shapes of its first call, and once more for any shape (`dynamic=True`) as soon
-    as there is time for that; else uncompiled.
+    as there is time for that; else uncompiled. If shapes vary from the start, that one compile is the price, and waits
+    until the program has run for long enough.
     """
 
     def __init__(  # noqa: PLR0913
@@ -63,6 +68,7 @@ class Compiling:
         and leaves the graph uncompiled if there is no time. `seen` are the signatures of calls before: if the first
         call has another one, shapes vary.
         """
+        costs.begin()
         self._make, self._uncompiled, self._seen = make, uncompiled, seen
         self._say, self._failed, self._costs = say, failed, costs
         self._fixed: Run | None = None
@@ -70,6 +76,8 @@ class Compiling:
         self._first: Any = None
         self._price: float | None = None
         """Seconds of the first compile."""
+        self._each = 0.0
+        """Seconds of one of its graphs."""
         self._begun = 0.0
         self._is_spent = False
 
@@ -81,39 +89,37 @@ class Compiling:
         try:
             return call(*inputs, **named)
         finally:
-            if graphs() != before:
-                self._pay(self._costs.clock() - self._begun, call)
+            if made := graphs() - before:
+                self._pay(self._costs.clock() - self._begun, made, call)
 
     def _chosen(self, given: Any) -> Run | None:
-        if self._price is None:
+        if self._first is None:
             self._first = given
-            varies = bool(self._seen) and given not in self._seen
-            if varies:
-                self._any = self._any or self._make(True, self._may_go_on)
-                return self._any
-            self._fixed = self._fixed or self._make(False, self._may_go_on)
+            if not self._seen or given in self._seen:
+                self._fixed = self._make(False, self._may_go_on)
         if self._fixed is not None and given == self._first:
             return self._fixed
-        if self._any is None and not self._is_spent and (self._price or 0.0) <= self._costs.left():
+        price = EXPECTED if self._price is None else self._price
+        if self._any is None and not self._is_spent and price <= self._costs.left():
             self._any = self._make(True, self._may_go_on)
         return self._any
 
     def _may_go_on(self) -> bool:
         """Whether another graph may be compiled in the call that runs."""
-        return self._price is None or self._costs.left() > self._costs.clock() - self._begun
+        passed = self._costs.clock() - self._begun
+        return passed < MOST_FIRST if self._price is None else self._costs.left() >= passed + self._each
 
-    def _pay(self, seconds: float, call: Run) -> None:
+    def _pay(self, seconds: float, made: int, call: Run) -> None:
         if self._price is None:
-            self._price = seconds
-            self._costs.begin()
+            self._price, self._each = seconds, seconds / made
             if seconds >= NOTICEABLE:
                 self._say(f"torch.compile took {seconds:.0f} s")
             return
-        self._costs.add(seconds)
+        self._costs.more += seconds
         if self._costs.left() >= 0:
             return
         self._is_spent = True
-        why = f"compiling again and again took {seconds + MOST_MORE - self._costs.left() - seconds:.0f} s"
+        why = f"compiling again took {self._costs.more:.0f} s"
         if call is self._any and self._fixed is not None:
             self._any = None
             self._say(f"{why}: calls with other shapes than the first run uncompiled")
@@ -121,11 +127,15 @@ class Compiling:
             self._failed(why)
 
 
-def signature(given: Any) -> Any:
-    """The shapes of the tensors in the inputs of a call, and its numbers and words."""
-    shape = getattr(given, "shape", None)
-    if shape is not None:
+def signature(given: Any, depth: int = DEEP) -> Any:
+    """The shapes of the tensors in the inputs of a call, also in mappings and objects, and its numbers and words."""
+    if (shape := getattr(given, "shape", None)) is not None:
         return tuple(shape)
-    if type(given) in PLAIN:
-        return given
-    return type(given), tuple((key, signature(one)) for key, one in items(given))
+    if type(given) in PLAIN or not depth:
+        return given if type(given) in PLAIN else type(given)
+    found = items(given) if isinstance(given, dict | list | tuple) else _inside(given).items()
+    return type(given), tuple((key, signature(one, depth - 1)) for key, one in found)
+
+
+def _inside(given: Any) -> Mapping[Any, Any]:
+    return given if isinstance(given, Mapping) else getattr(given, "__dict__", {})

@@ -1,5 +1,6 @@
 """What compiling may cost a program: the first compile, and then some seconds more."""
 
+from collections import UserDict
 from collections.abc import Callable
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 import torch
 
 from gputune.live.nets import compiling
-from gputune.live.nets.compiling import MOST_MORE, Compiling, Costs, signature
+from gputune.live.nets.compiling import EXPECTED, MOST_MORE, Compiling, Costs, signature
 
 
 class Program:
@@ -31,6 +32,7 @@ class Program:
 
     def make(self, is_dynamic: bool, goes_on: Callable[[], bool]) -> Callable[[Any], str]:
         self.made.append(is_dynamic)
+        self.goes_on = goes_on
         known: set[Any] = set()
 
         def call(x: Any) -> str:
@@ -67,10 +69,19 @@ def test_or_else_runs_uncompiled_until_the_program_has_run_long_enough(monkeypat
     assert program.failed == []
 
 
-def test_shapes_that_vary_from_the_start_are_compiled_for_any_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shapes_that_vary_from_the_start_wait_for_the_one_compile(monkeypatch: pytest.MonkeyPatch) -> None:
     program = Program(monkeypatch, seconds=40.0, seen=(3,))
+    assert [program(size) for size in (4, 5, 6, 4)] == ["uncompiled"] * 4
+    program.now += 50 * (EXPECTED - MOST_MORE) + 1
     assert [program(size) for size in (4, 5, 6)] == ["for any shape"] * 3
-    assert program.made == [True]
+    assert (program.made, program.failed) == ([True], [])
+
+
+def test_no_further_graph_is_begun_if_there_is_no_time_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Program(monkeypatch, seconds=MOST_MORE - 1)
+    program(4)
+    program(5)
+    assert not program.goes_on()
 
 
 def test_what_compiles_again_and_again_is_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,6 +108,7 @@ def test_what_compiles_again_for_any_shape_leaves_the_first_compiled(monkeypatch
 
 def test_a_signature_tells_shapes_numbers_and_words_and_not_values() -> None:
     one = ((torch.ones(2, 3), [torch.zeros(4)]), {"steps": 3, "mode": "sum"})
+    assert signature(UserDict(ids=torch.ones(2))) != signature(UserDict(ids=torch.ones(3)))
     other = ((torch.zeros(2, 3), [torch.ones(4)]), {"steps": 3, "mode": "sum"})
     assert signature(one) == signature(other)
     assert signature(one) != signature(((torch.ones(2, 3), [torch.zeros(4)]), {"steps": 4, "mode": "sum"}))
