@@ -1,5 +1,5 @@
-"""Every patch of torch that gputune makes in a user's program, but for what flattens weights (`flattened`) and for the
-libraries that write files (`scratch/`).
+"""Every patch of torch that gputune makes in a user's program, but for what flattens weights (`flattened`), for the
+libraries that write files (`scratch/`) and for torch's setters of TF32 (`nets/later_settings`).
 
 Each function makes one patch and returns a function that undoes it. A place that somebody else has patched since is
 left as it is. A patch that makes an event of the observer's has the event's name.
@@ -14,7 +14,6 @@ from contextlib import suppress
 from typing import Any, Literal
 
 from ..knobs._signals import is_for_the_program
-from .loading import asked_late, made_with
 
 Undo = Callable[[], object]
 Function = Callable[..., Any]
@@ -263,6 +262,8 @@ def loader_made(made: Callable[[Any, dict[str, Any]], None]) -> Undo:
 def loader_iterated(values: Callable[[Any], dict[str, Any]]) -> Undo:
     """Have a loader's iterator made with the attributes that `values` returns for it; its sampler is asked late."""
     from torch.utils.data import DataLoader
+
+    from .loading import asked_late, made_with
 
     original = DataLoader._get_iterator
 
