@@ -14,7 +14,8 @@ A knob's file has
 - for `launch`, `environ(value)`, `NAMES` (the variables by which a user sets it) and `current()`; with `apply(value)`,
   it can also be set in a running process; with `cpus_of_rank()`, ranks below a launcher get no more than that;
 - for `process`, `apply(value)` and `current()`; `apply` raises ValueError with the reason if another choice of the
-  user's forbids the value;
+  user's forbids the value; if torch has several ways to set the flag, `undoing()`, which returns what sets all of them
+  back to what they are now, and `chooses(setter, given)`, whether a call of one of torch's setters sets the flag;
 - for both, `default()` if torch's own value differs by machine or release;
 - for `code`, `USE`: the line in the script. If it can be turned on in a model of a running program:
   `obstacle(root, value)`, the reason why it is not turned on in this model, or None; `turn_on(root, value)`, which
@@ -32,7 +33,7 @@ only the standard library and, relatively, each other and what is carried beside
 """
 
 import importlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, cast, get_args
 
@@ -99,6 +100,8 @@ class Knob(Protocol):
     def apply(self, value: Any) -> None: ...
     def current(self) -> Any: ...
     def cpus_of_rank(self) -> int | None: ...
+    def undoing(self) -> Callable[[Sequence[Any]], None]: ...
+    def chooses(self, setter: str, given: Sequence[Any]) -> bool: ...
     def default(self) -> Any: ...
     def obstacle(self, root: Root, value: Value) -> Obstacle | None: ...
     def turn_on(self, root: Root, value: Value) -> Value: ...

@@ -15,7 +15,32 @@ Source: executed on the wheels of 2.1 to 2.15; PyTorch's CUDA notes and ATen/Con
 """
 
 import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
+
+SET_NODE = "_set_fp32_precision_setter"
+"""The function of `torch._C` that sets a node: it takes a back end, an operation and a precision."""
+SET_CUDNN = "_set_cudnn_allow_tf32"
+SETTERS = ("_set_cublas_allow_tf32", "_set_float32_matmul_precision", SET_CUDNN, SET_NODE)
+"""The functions of `torch._C` through which everything in Python sets TF32, if this torch has them."""
+_writing: list[None] = []
+
+
+def is_written_by_us() -> bool:
+    """Whether this module is setting torch's flags now."""
+    return bool(_writing)
+
+
+@contextmanager
+def _by_us() -> Iterator[None]:
+    _writing.append(None)
+    try:
+        with warnings.catch_warnings():  # 2.9.0 alone warns that the older view is deprecated
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        _writing.pop()
 
 
 def new_interface(torch: Any) -> bool:
@@ -50,8 +75,7 @@ def set_matmul(allow: bool) -> None:
     new = new_interface(torch)
     onednn = _onednn(torch, allow) if new else "ieee"
     high = "medium" if onednn == "bf16" else "high"  # the level that agrees with a oneDNN matmul set to bf16
-    with warnings.catch_warnings():  # 2.9.0 alone warns that the older view is deprecated
-        warnings.simplefilter("ignore")
+    with _by_us():
         torch.backends.cuda.matmul.allow_tf32 = allow
         torch.set_float32_matmul_precision(high if allow else "highest")
         if new:
@@ -64,13 +88,86 @@ def set_cudnn(allow: bool) -> None:
 
     if cudnn() == allow and not _raises(torch, "cudnn"):
         return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with _by_us():
         torch.backends.cudnn.allow_tf32 = allow
         if new_interface(torch):
             # The older setter writes "none" for False, which inherits a parent's "tf32".
             torch.backends.cudnn.conv.fp32_precision = _word(allow)
             torch.backends.cudnn.rnn.fp32_precision = _word(allow)
+
+
+def set_node(*given: str) -> None:
+    import torch
+
+    with _by_us():
+        torch._C._set_fp32_precision_setter(*given)
+
+
+def chooses_matmul(setter: str, given: Sequence[Any]) -> bool:
+    """Whether a call of a function of `SETTERS` chooses a precision of matmuls, perhaps for more than these. (oneDNN's
+    counts: torch compares it with the level that is set for CUDA's.)
+    """
+    return given[1] in ("all", "matmul") if setter == SET_NODE else setter != SET_CUDNN
+
+
+def chooses_cudnn(setter: str, given: Sequence[Any]) -> bool:
+    """Whether a call of a function of `SETTERS` chooses a precision of convolutions or RNNs, perhaps for more."""
+    return given[0] != "mkldnn" and given[1] != "matmul" if setter == SET_NODE else setter == SET_CUDNN
+
+
+def undoing_matmul() -> Callable[[Sequence[Any]], None]:
+    """What sets matmuls back to what they are now, in both views. It is given what the program is about to set."""
+    import torch
+
+    nodes = _nodes(torch, ("cuda", "matmul"), ("mkldnn", "matmul"))
+    level = "highest" if _raises(torch, "matmul") else torch.get_float32_matmul_precision()
+
+    def undo(_: Sequence[Any]) -> None:
+        with _by_us():
+            torch._C._set_cublas_allow_tf32(level != "highest")
+            torch.set_float32_matmul_precision(level)
+        for node in nodes:
+            set_node(*node)
+
+    return undo
+
+
+def undoing_cudnn() -> Callable[[Sequence[Any]], None]:
+    """What sets convolutions and RNNs back to what they are now, in both views. It is given what the program is about
+    to set: in newer torches the default follows a parent that is set, and cannot be set itself.
+    """
+    import torch
+
+    nodes = _nodes(torch, ("cuda", "conv"), ("cuda", "rnn"))
+    allow = _raises(torch, "cudnn") or torch._C._get_cudnn_allow_tf32()
+    follows = bool(nodes) and _follows_the_root(torch)
+
+    def undo(given: Sequence[Any]) -> None:
+        with _by_us():
+            torch._C._set_cudnn_allow_tf32(allow)
+        for backend, operation, word in nodes:
+            set_node(backend, operation, "none" if follows and "all" in given else word)
+
+    return undo
+
+
+def _follows_the_root(torch: Any) -> bool:
+    get = torch._C._get_fp32_precision_getter
+    if get("generic", "all") != "none":
+        return False
+    set_node("generic", "all", "ieee")
+    follows = get("cuda", "conv") == "ieee"
+    set_node("generic", "all", "none")
+    return follows
+
+
+def _nodes(torch: Any, *places: tuple[str, str]) -> list[tuple[str, str, str]]:
+    """What each of these nodes was set to; "none" for one that inherits."""
+    if not new_interface(torch):
+        return []
+    get = torch._C._get_fp32_precision_getter
+    words = [(get(*place), get(place[0], "all")) for place in places]
+    return [(*place, "none" if word == above else word) for place, (word, above) in zip(places, words, strict=True)]
 
 
 def _word(allow: bool) -> str:

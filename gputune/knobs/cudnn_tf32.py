@@ -7,7 +7,7 @@ Source: PyTorch, "CUDA semantics" notes.
 """
 
 from . import Numerics, Phase
-from ._tf32 import cudnn, set_cudnn
+from ._tf32 import chooses_cudnn, cudnn, set_cudnn, undoing_cudnn
 
 VALUE = bool
 DEFAULT = True
@@ -17,3 +17,4 @@ DEPENDS = ("device", "compute_capability")
 
 
 apply, current = set_cudnn, cudnn
+undoing, chooses = undoing_cudnn, chooses_cudnn

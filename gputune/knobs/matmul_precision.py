@@ -10,7 +10,7 @@ Source: PyTorch, "Numerical accuracy" and "CUDA semantics" notes.
 from typing import Literal
 
 from . import Limits, Need, Numerics, Phase, Stage
-from ._tf32 import matmul, set_matmul
+from ._tf32 import chooses_matmul, matmul, set_matmul, undoing_matmul
 
 VALUE = Literal["tf32", "ieee"]
 DEFAULT = "ieee"
@@ -29,3 +29,6 @@ def apply(value: str) -> None:
 
 def current() -> str:
     return "tf32" if matmul() else "ieee"
+
+
+undoing, chooses = undoing_matmul, chooses_matmul

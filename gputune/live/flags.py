@@ -69,7 +69,13 @@ def set_for_program(name: str, value: Value, ours: Mapping[str, str]) -> Applied
 
 def rows_now() -> list[Applied]:
     """The rows as they are now: `changed-later` if the program has set something else since."""
-    return [as_now(row, partial(_current, name)) for name, row in rows.items()]
+    return [as_now(row, partial(_current, name), is_the_programs(name)) for name, row in rows.items()]
+
+
+def is_the_programs(name: str) -> bool:
+    """Whether the program has set a flag since gputune did, perhaps to the same value."""
+    nets = sys.modules.get(f"{__package__}.nets.later_settings")  # only if gputune has set such a flag
+    return nets is not None and nets.is_the_programs(name)
 
 
 def is_ours(name: str, value: Value) -> bool:
@@ -109,7 +115,8 @@ def _set(knob: Knob, value: Value, when: str) -> Applied:
     name, before = name_of(knob), None
     try:
         before, default = knob.current(), knobs.default_of(knob)
-        row = left_alone(knob, value, before, default, _ours.get(name, default))
+        ours = None if is_the_programs(name) else _ours.get(name, default)
+        row = left_alone(knob, value, before, default, ours)
         return _remembered(row or _changed(knob, value, before, when))
     except Exception as error:
         return _remembered(failed(name, error_text(error), before))
@@ -117,6 +124,10 @@ def _set(knob: Knob, value: Value, when: str) -> Applied:
 
 def _changed(knob: Knob, value: Value, before: Value, when: str) -> Applied:
     try:
+        if hasattr(knob, "undoing"):
+            from .nets import later_settings
+
+            later_settings.follow(knob)
         knob.apply(value)
     except ValueError as error:  # how a knob says that another choice of the user's forbids the value
         return row_of(knob, "kept-user", "program", str(error), before)
@@ -150,17 +161,19 @@ def read_back(knob: Knob, value: Value, current: Value) -> Applied:
     return row_of(knob, "kept-user", "environment", f"its environment variable asked for {value}", current)
 
 
-def as_now(row: Applied, current: Callable[[], Value]) -> Applied:
-    """The row as it is now: changed-later where the program has set something else since. `current` may raise."""
+def as_now(row: Applied, current: Callable[[], Value], is_the_programs: bool = False) -> Applied:
+    """The row as it is now: changed-later if the program has set something else since, or has set it
+    (`is_the_programs`), be it to the same value. `current` may raise.
+    """
     if row.status in ("failed", "skipped"):
         return row
     try:
         value = current()
     except Exception as fault:
         return row.and_because(f"its current value cannot be read: {type(fault).__name__}")
-    if value == row.after:
+    if value == row.after and not (is_the_programs and row.status == "applied"):
         return row
-    why = f"the program later changed it from {row.after}"
+    why = "the program later set it itself" if value == row.after else f"the program later changed it from {row.after}"
     return replace(row, after=value, status="changed-later", source="program", reasons=(why,))
 
 
