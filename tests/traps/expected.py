@@ -146,6 +146,13 @@ TRAPS: dict[str, Trap] = {
     "keyboard_interrupt_in_forward": Trap(),
     "lazy_modules": Trap(rows=IMAGES),
     "lbfgs": Trap(rows=all_rows("skipped: trained by"), script="closure", argv=("lbfgs",)),
+    **{
+        f"linear_algebra_{kind}": Trap(
+            rows=rows("skipped: the loss factorises matrices"), script="linear_algebra", argv=(kind,)
+        )
+        for kind in ("cholesky", "eigh", "logdet", "qr", "solve")
+    },
+    "linear_algebra_norms": Trap(script="linear_algebra", argv=("norms",)),
     "loader_workers": Trap(),
     "lr_scheduler": Trap(),
     "lstm_packed": Trap(),
