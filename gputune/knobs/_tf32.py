@@ -156,7 +156,7 @@ def _follows_the_root(torch: Any) -> bool:
     if get("generic", "all") != "none":
         return False
     set_node("generic", "all", "ieee")
-    follows = get("cuda", "conv") == "ieee"
+    follows = bool(get("cuda", "conv") == "ieee")
     set_node("generic", "all", "none")
     return follows
 

@@ -51,6 +51,7 @@ def _reasons(root: Root) -> dict[str, object]:
     # A cache of keys and values is for the model itself.
     hidden = seen.opaque and not seen.opaque.endswith("Cache")
     return {
+        "the loss factorises matrices, which half precision would change": "linear algebra" in root.features,
         "it uses selective checkpointing": "selective checkpointing" in root.features,
         f"{functions}: an autograd.Function that may not bear autocast (it lacks custom_fwd)": functions,
         "torch computes its RNNs in float16, which needs a loss scaler in the script": has_rnns,

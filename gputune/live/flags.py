@@ -74,13 +74,26 @@ def rows_now() -> list[Applied]:
 
 def is_the_programs(name: str) -> bool:
     """Whether the program has set a flag since gputune did, perhaps to the same value."""
-    nets = sys.modules.get(f"{__package__}.nets.later_settings")  # only if gputune has set such a flag
-    return nets is not None and nets.is_the_programs(name)
+    return bool(name in _ours and _later() and _later().is_the_programs(name))
 
 
 def is_ours(name: str, value: Value) -> bool:
-    """Whether gputune has set a flag to this value."""
-    return _ours.get(name) == value and _current(name) == value
+    """Whether gputune has set a flag to this value, as far as the program has not set it since."""
+    return _ours.get(name) == value and not is_the_programs(name)
+
+
+def set_back(name: str, why: str) -> bool:
+    """Set a flag of gputune's back to what it was before, and have its row say why. Returns whether it was in force."""
+    if not (_later() and _later().set_back(name)):
+        return False
+    _ours.pop(name, None)
+    rows[name] = row_of(knobs.load(name), "skipped", "torch", why, _current(name))
+    return True
+
+
+def _later() -> Any:
+    """The module `later_settings`, in a process in which gputune has set a flag that it follows."""
+    return sys.modules.get(f"{__package__}.nets.later_settings")
 
 
 def reads() -> dict[str, Mapping[str, Any]]:

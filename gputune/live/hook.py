@@ -38,6 +38,7 @@ def run(text: str) -> None:
             row = flags.set_at_start(name, value, carried.torch)
             if row.status == "failed":
                 say(f"{name} was not applied: {row.why}")
+        _watch_losses()
         _elsewhere.update(carried.elsewhere)
         if carried.advice:
             _inject(carried.advice)
@@ -54,7 +55,16 @@ def run(text: str) -> None:
 
 def apply(name: str, value: Value) -> dict[str, Any]:
     """Set one value in this running process. Returns its row."""
-    return flags.set_now(name, value).plain
+    row = flags.set_now(name, value)
+    _watch_losses()
+    return row.plain
+
+
+def _watch_losses() -> None:
+    if flags.is_ours("matmul_precision", "tf32"):
+        from .nets import linear_algebra
+
+        linear_algebra.watch()
 
 
 def inject(advice: Mapping[str, Any]) -> None:
@@ -72,6 +82,10 @@ def _inject(advice: Advice) -> None:
     from .injection import Injection
 
     def set_flag(name: str, value: Value) -> Applied:
+        from .nets import linear_algebra
+
+        if name == linear_algebra.SETTING:  # its losses were compared when it was tuned
+            linear_algebra.leave()
         return flags.set_for_program(name, value, payload.exported_by_us(os.environ))
 
     injection = Injection(advice, set_flag, say, is_tuned=payload.TUNE in os.environ)

@@ -1,6 +1,5 @@
 """Every patch of torch that gputune makes in a user's program, but for those of DataLoaders (`loader_patches`), of what
-flattens weights (`flattened`), of torch's setters of TF32 (`nets/later_settings`), and of libraries that write files
-(`scratch/`).
+flattens weights (`flattened`), of what two nets need (`nets/`), and of libraries that write files (`scratch/`).
 
 Each function makes one patch and returns a function that undoes it. A place that somebody else has patched since is
 left as it is. A patch that makes an event of the observer's has the event's name.
@@ -16,7 +15,7 @@ Undo = Callable[[], object]
 Function = Callable[..., Any]
 Feature = Literal[
     "autocast", "selective checkpointing", "reentrant checkpointing",
-    "double backward", "backward by parts", "gradients of outputs", "hooks on activations",
+    "double backward", "backward by parts", "gradients of outputs", "hooks on activations", "linear algebra",
 ]  # fmt: skip
 """A feature of torch that a program uses itself, and that a setting may not bear."""
 
@@ -217,6 +216,8 @@ def feature_used(used: Callable[[Feature, str | None], None]) -> Undo:
     import torch
     from torch.utils import checkpoint
 
+    from .nets.linear_algebra import is_behind
+
     def entered(context: Any, *_: Any) -> None:
         # During backward, checkpointing enters what the forward pass had, and that may be gputune's.
         if hasattr(context, "by_gputune") or torch._C._current_graph_task_id() != -1:
@@ -226,9 +227,11 @@ def feature_used(used: Callable[[Feature, str | None], None]) -> Undo:
             used("autocast", getattr(context, "device", None))
 
     # Before the backward pass, by its caller's argument: a frame around it would move where warnings of hooks point.
-    def beginning(*_: Any, **__: Any) -> None:
+    def beginning(outputs: Any, *_: Any, **__: Any) -> None:
         if sys._getframe(2).f_locals.get("create_graph"):
             used("double backward", None)
+        if is_behind(outputs):
+            used("linear algebra", None)
 
     selective = getattr(checkpoint, "_CachingTorchDispatchMode", None)
     reentrant = getattr(checkpoint, "CheckpointFunction", None)

@@ -51,6 +51,23 @@ FAILED = "failed: its call failed with it"
 HOOKED = "skipped: it has a forward hook"
 FUNCTION = "skipped: an autograd.Function that may not"
 TRAPS: dict[str, Trap] = {
+    "batches_of_their_own_length": Trap(rows=rows(compile=PUT), compiles=True),
+    "codes_beside_the_loss": Trap(rows=rows("failed: of its whole numbers at equal weights")),
+    "custom_function_with_custom_fwd_alone": Trap(
+        rows=rows("failed: in its backward pass"), script="custom_function", argv=("half",)
+    ),
+    "far_positions": Trap(rows=rows("failed: at equal weights")),
+    "gradients_not_finite": Trap(rows=rows("failed: gradients were not finite")),
+    "hooks_on_activations": Trap(rows=rows("skipped: its forward puts hooks on activations"), argv=("early",)),
+    "hooks_on_activations_later": Trap(
+        rows=rows("failed: its forward puts a hook"), script="hooks_on_activations", argv=("late",)
+    ),
+    "hooks_on_modules_later": Trap(
+        rows=rows("failed: a module has got a hook"), script="hooks_on_activations", argv=("module",)
+    ),
+    "kept_at_the_end_of_an_epoch": Trap(),
+    "loses_its_gradient": Trap(rows=rows("failed: its outputs require gradients")),
+    "slower_in_half_precision": Trap(rows=rows("failed: a step takes")),
     "accumulation": Trap(),
     "action_of_a_distribution": Trap(),
     "add_param_group": Trap(),
@@ -146,6 +163,13 @@ TRAPS: dict[str, Trap] = {
     "keyboard_interrupt_in_forward": Trap(),
     "lazy_modules": Trap(rows=IMAGES),
     "lbfgs": Trap(rows=all_rows("skipped: trained by"), script="closure", argv=("lbfgs",)),
+    **{
+        f"linear_algebra_{kind}": Trap(
+            rows=rows("skipped: the loss factorises matrices"), script="linear_algebra", argv=(kind,)
+        )
+        for kind in ("cholesky", "eigh", "logdet", "qr", "solve")
+    },
+    "linear_algebra_norms": Trap(script="linear_algebra", argv=("norms",)),
     "loader_workers": Trap(),
     "lr_scheduler": Trap(),
     "lstm_packed": Trap(),

@@ -18,6 +18,8 @@ from ..patches import Function, Undo, replaced, together
 
 _flags: dict[str, "_Flag"] = {}
 """By setting, the flags that gputune has set."""
+_wrapping: list[Undo] = []
+"""What undoes the wrap of torch's setters, once they are wrapped."""
 
 
 class _Flag:
@@ -43,10 +45,13 @@ class _Flag:
             return (setter, given) == back
         self._value, self.is_the_programs = self.knob.current(), True
         self._back = None if before in (given, None) else (setter, before)
+        self.undo(given)
+        return False
+
+    def undo(self, given: tuple[Any, ...] = ()) -> None:
         self._undo(given)
         for one in self._same:
             set_node(*one)
-        return False
 
     def set_again(self) -> None:
         self.is_the_programs = False
@@ -55,10 +60,18 @@ class _Flag:
 
 def follow(knob: Knob) -> None:
     """Have the program's own later settings of a flag win. It is called before gputune sets the flag."""
-    if not _flags:
-        setters_wrapped()
+    if not _wrapping:
+        _wrapping.append(setters_wrapped())
     if name_of(knob) not in _flags:
         _flags[name_of(knob)] = _Flag(knob)
+
+
+def set_back(name: str) -> bool:
+    """Undo gputune's value of a flag. Returns whether it was in force."""
+    if name not in _flags or _flags[name].is_the_programs:
+        return False
+    _flags.pop(name).undo()
+    return True
 
 
 def is_the_programs(name: str) -> bool:

@@ -1,5 +1,5 @@
 """A custom autograd.Function that does not say how it behaves under autocast: its backward wants one dtype. It may come
-into use only later, or be ready for autocast.
+into use only later, be ready for autocast, or be so in its forward alone.
 """
 
 import sys
@@ -26,6 +26,13 @@ class Ready(torch.autograd.Function):
     backward = staticmethod(custom_bwd(Product.backward, device_type="cpu"))
 
 
+class Half(torch.autograd.Function):
+    """Its forward is ready for autocast, and its backward is not."""
+
+    forward = staticmethod(custom_fwd(Product.forward, device_type="cpu"))
+    backward = staticmethod(Product.backward)
+
+
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -36,10 +43,10 @@ class Net(torch.nn.Module):
         hidden = self.first(inputs).relu()
         if late and step < 5:
             return hidden @ self.weight.t()
-        return (Ready if ready else Product).apply(hidden, self.weight)
+        return (Half if half else Ready if ready else Product).apply(hidden, self.weight)
 
 
-late, ready = "late" in sys.argv, "ready" in sys.argv
+late, ready, half = ("late" in sys.argv, "ready" in sys.argv, "half" in sys.argv)
 torch.manual_seed(0)
 model = Net()
 optimizer = torch.optim.AdamW(model.parameters())
