@@ -27,8 +27,8 @@ _watch: list["_Watch"] = []
 
 
 def factorising(nodes: Collection[Any]) -> str | None:
-    """The name of a node of an autograd graph that factorises or inverts a matrix, or solves a system; None without."""
-    return next((node.name().partition("Backward")[0] for node in nodes if _factorises(node)), None)
+    """The first name of a node of a graph that factorises or inverts a matrix, or solves a system; None without."""
+    return min((node.name().partition("Backward")[0] for node in nodes if _factorises(node)), default=None)
 
 
 def is_behind(outputs: Sequence[Any]) -> bool:
