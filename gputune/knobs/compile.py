@@ -20,6 +20,7 @@ from ._called import PLACE, called
 from ._compiler import (
     BackwardFailed,
     Compiled,
+    add_halves_one_by_one,
     graphs,
     inductor_in_parts,
     keep_alpha,
@@ -84,22 +85,13 @@ def turn_on(root: Root, value: Value) -> Value:
             root.inner,
             in_float32=call.dtype is not None,  # of this model's own call, not of the wrap's
             rehearse=root.rehearse,
-            options=_options(root.device),
+            # The order of a DataLoader's samples comes from the random numbers of the CPU.
+            options={"fallback_random": True} if root.device == "cpu" else None,
         )
         root.compiled[call.dtype] = root.watch_compiling(make)
     call.compiled = root.compiled[call.dtype]
     _trace_as_written(id(call), True)
     return True
-
-
-def _options(device: str) -> dict[str, Any]:
-    from torch._inductor import config
-
-    if device == "cpu":  # where the order of a DataLoader's samples comes from the same random numbers
-        return {"fallback_random": True}
-    # torch 2.11 adds bfloat16 numbers atomically in pairs, and ends the program at an odd address.
-    name = "bfloat16_atomic_adds_enabled"
-    return {name: False} if hasattr(config, name) else {}
 
 
 def turn_off(root: Root) -> None:
@@ -156,6 +148,7 @@ def compiled_call(
             return output.to(torch.float32)
         return output
 
+    add_halves_one_by_one()
     keep_alpha()
     keep_buffers()
     seed_apart()

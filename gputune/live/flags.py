@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -84,11 +85,30 @@ def is_ours(name: str, value: Value) -> bool:
 
 def set_back(name: str, why: str) -> bool:
     """Set a flag of gputune's back to what it was before, and have its row say why. Returns whether it was in force."""
-    if not (_later() and _later().set_back(name)):
+    knob = knobs.load(name)
+    if hasattr(knob, "undoing"):
+        if not (_later() and _later().set_back(name)):
+            return False
+    elif _ours.get(name) != _current(name):
         return False
+    else:
+        knob.apply(knob.DEFAULT)
     _ours.pop(name, None)
-    rows[name] = row_of(knobs.load(name), "skipped", "torch", why, _current(name))
+    rows[name] = row_of(knob, "skipped", "torch", why, _current(name))
     return True
+
+
+@contextmanager
+def without(names: Collection[str]) -> Iterator[None]:
+    """Have flags that gputune has set be torch's defaults meanwhile."""
+    ours = {name: _ours[name] for name in names if name in _ours and is_ours(name, _current(name))}
+    for name in ours:
+        knobs.load(name).apply(knobs.load(name).DEFAULT)
+    try:
+        yield
+    finally:
+        for name, value in ours.items():
+            knobs.load(name).apply(value)
 
 
 def _later() -> Any:

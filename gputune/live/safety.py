@@ -11,6 +11,7 @@ from .nets.kept_tensors import Hooks
 from .nets.not_finite import NotFinite
 from .nets.results import Results
 from .nets.slower import Slower
+from .nets.varying_shapes import VaryingShapes
 from .root import Root
 
 
@@ -26,6 +27,7 @@ def spread(root: Root, *, is_tuned: bool = False) -> None:
     suspects.requirements.known |= root.seen.requires
     if "amp_dtype" in on:
         observer.follow(Hooks(root))
+    suspects.nets.append(VaryingShapes(root))
     if root.rehearse:
         suspects.nets.append(Rehearsal(root))
     if is_tuned or not (root.is_trained and root.gradients):

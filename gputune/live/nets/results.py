@@ -10,7 +10,7 @@ own backward pass has brought to the outputs. What differs by more than the sett
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -27,6 +27,8 @@ from .backward import unheard
 ONE_PROCESS = 0.85
 """The share of what a guard allows one weight's gradient to differ between processes: 0.64 in bfloat16. Rotary
 positions that collapse make 0.81 of it, and 0.73 by a sketch that errs."""
+FLAGS = ("matmul_precision", "cudnn_benchmark")
+"""What is torch's default in the call without settings. cuDNN's own search would take seconds for it."""
 PATIENCE = 8
 """Optimizer steps that are waited for a call whose outputs get gradients."""
 
@@ -166,28 +168,36 @@ class Results(observer.Follower):
         if others:
             for device in {torch.device("cpu"), *(one.device for one in root.inner.parameters())}:
                 torch.rand(4096, device=device)
-        weights = [one for one in root.inner.parameters() if one.requires_grad]
         inputs, named = changed((tuple(sample.inputs), sample.named), _detached)
-        with root.call.suspects.only(settings), _full_precision(not settings), ExitStack() as around:
+        with root.call.suspects.only(settings), ExitStack() as around:
+            if not settings:
+                around.enter_context(flags.without(FLAGS))
             around.enter_context(torch.enable_grad())
             if sample.autocast is not None:
                 around.enter_context(torch.autocast(root.device, dtype=sample.autocast))
             output = root.call.run(inputs, named, None if root.inner is root.model else root.inner)
+            made = self._gradients(sample, output)
+        return Recorded(
+            losses=(sum(abs(float(one)) for one in tensors(output) if one.dim() == 0),),
+            compared=1,
+            gradients=tuple(gradient_of(one) for one in made if one is not None),
+            steps=(),
+            outputs=tuple(_seen(outputs_of(root.inner, output))),
+        )
+
+    def _gradients(self, sample: _Sample, output: Any) -> list[Any]:
+        """Those of the weights, None where there is none."""
+        import torch
+
+        weights = [one for one in self._root.inner.parameters() if one.requires_grad]
         pairs = [
             (one, gradient)
             for one, gradient in zip(tensors(output), sample.gradients, strict=True)
             if gradient is not None and one.requires_grad
         ]
         outputs, gradients = [one for one, _ in pairs], [one for _, one in pairs]
-        with _full_precision(not settings):
-            made = torch.autograd.grad(outputs, weights, gradients, allow_unused=True)
-        return Recorded(
-            losses=(0.0,),  # which is not the model's as a rule
-            compared=1,
-            gradients=tuple(gradient_of(one) for one in made if one is not None),
-            steps=(),
-            outputs=tuple(_seen(outputs_of(root.inner, output))),
-        )
+        with torch.autocast(self._root.device, enabled=False):
+            return list(torch.autograd.grad(outputs, weights, gradients, allow_unused=True))
 
 
 def _seen(outputs: Iterator[Output]) -> Iterator[Output]:
@@ -198,17 +208,3 @@ def _seen(outputs: Iterator[Output]) -> Iterator[Output]:
 
 def _detached(one: Any) -> Any:
     return one.detach().requires_grad_() if one.requires_grad else one
-
-
-@contextmanager
-def _full_precision(asked: bool) -> Iterator[None]:
-    """Matmuls in FP32, if it was gputune that had them in TF32."""
-    asked = asked and flags.is_ours("matmul_precision", "tf32")
-    knob = knobs.load("matmul_precision")
-    if asked:
-        knob.apply("ieee")
-    try:
-        yield
-    finally:
-        if asked:
-            knob.apply("tf32")

@@ -6,12 +6,13 @@ A small GAN with an R1 penalty took 12.6 ms a step in bfloat16 and channels_last
 
 import time
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack
 from statistics import median
 from typing import Any
 
 from ...knobs._compiler import graphs
 from ...knobs._signals import is_for_the_program
-from .. import observer
+from .. import flags, observer
 from ..iterations import Iterations
 from .results import Results
 
@@ -71,7 +72,7 @@ class Slower:
         self._roots, self._device = roots, device
         self._iterations = Iterations(self._ended, trains=True)
         self._work = self._blocks()
-        self._left, self._is_on = 1, True
+        self._left, self._is_on, self._without = 1, True, ExitStack()
         self._pairs: list[tuple[float, float]] = []
 
     def start(self) -> None:
@@ -130,6 +131,9 @@ class Slower:
 
     def _switch(self, on: bool) -> None:
         self._is_on = on
+        self._without.close()
+        if not on:  # cuDNN would search anew, which takes seconds
+            self._without.enter_context(flags.without(["cudnn_benchmark"]))
         for root in self._roots:
             if root.model is not None:
                 suspects = root.call.suspects
