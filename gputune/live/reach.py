@@ -11,7 +11,7 @@ MOST = 500
 
 
 @cache
-def methods(kind: type) -> tuple[FunctionType, ...]:
+def methods(kind: Any) -> tuple[FunctionType, ...]:
     """The forward of a class, and the methods and properties of the class that it uses, unless they are torch's."""
     found, waiting, known = list[FunctionType](), ["forward"], set[str]()
     while waiting and len(known) < MOST:
@@ -33,7 +33,8 @@ def variables(model: Any) -> dict[tuple[str, str], Any]:
     """The values of the variables outside of a model that its forward uses, and the functions that it calls, by their
     module and name. Functions, classes and modules are none of these.
     """
-    waiting = [function for kind in {type(one) for one in model.modules()} for function in methods(kind)]
+    kinds: set[Any] = {type(one) for one in model.modules()}
+    waiting = [function for kind in kinds for function in methods(kind)]
     known, found = set(map(id, waiting)), dict[tuple[str, str], Any]()
     while waiting and len(known) < MOST:
         function = waiting.pop()
@@ -57,7 +58,7 @@ def _used(function: FunctionType) -> Iterator[tuple[str, Any]]:
             continue
 
 
-def _method(kind: type, name: str) -> FunctionType | None:
+def _method(kind: Any, name: str) -> FunctionType | None:
     holder = next((one for one in kind.__mro__ if name in vars(one)), None)
     found = vars(holder)[name] if holder is not None else None
     function = getattr(found, "fget", getattr(found, "__func__", found))

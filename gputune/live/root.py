@@ -122,7 +122,7 @@ class Root:
 
     def watch_compiling(self, make: Callable[..., Callable[..., Any]]) -> Compiling:
         """A compiled call that is watched. `make` takes the arguments `dynamic` and `goes_on`."""
-        model = weakref.ref(self.inner)
+        model: Callable[[], Any] = weakref.ref(self.inner)
 
         def uncompiled(*inputs: Any, **named: Any) -> Any:
             return model()._call_impl(*inputs, **named)

@@ -50,7 +50,8 @@ class Hooks(observer.Follower):
 def places(model: Any) -> Iterator[Attribute]:
     """Where the forwards of a model's modules store something, by their code, or change a container that is there."""
     for module in model.modules():
-        stored, read = _names(type(module))
+        kind: Any = type(module)
+        stored, read = _names(kind)
         own, reference = vars(module), weakref.ref(module)
         for name in stored:
             yield reference, "_buffers" if name in module._buffers else "__dict__", name
@@ -58,7 +59,7 @@ def places(model: Any) -> Iterator[Attribute]:
 
 
 @cache
-def _names(kind: type) -> tuple[frozenset[str], frozenset[str]]:
+def _names(kind: Any) -> tuple[frozenset[str], frozenset[str]]:
     """The attributes that the code of a forward stores, and those it reads."""
     stored = [names(one, "STORE_ATTR") for one in methods(kind)]
     read = [names(one, "LOAD_ATTR", "LOAD_METHOD") for one in methods(kind)]

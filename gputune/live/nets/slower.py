@@ -42,7 +42,8 @@ class Clock:
     """The time between two steps' ends, by the GPU's own clock if there is one. Nothing waits for the GPU."""
 
     def __init__(self, device: str) -> None:
-        self._begun, self._ended = self._mark(device), None
+        self._begun: Any = self._mark(device)
+        self._ended: Any = None
         self._device = device
 
     def stop(self) -> None:
@@ -116,10 +117,10 @@ class Slower:
             clocks[on] = Clock(self._device)
             yield steps
             clocks[on].stop()
-        while None in (pair := (clocks[True].seconds(), clocks[False].seconds())):
+        while (with_it := clocks[True].seconds()) is None or (without := clocks[False].seconds()) is None:
             yield 1
         if graphs() == before:
-            self._pairs.append(pair)
+            self._pairs.append((with_it, without))
 
     def _steps(self) -> Generator[int, None, int]:
         clock = Clock(self._device)
