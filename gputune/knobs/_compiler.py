@@ -21,23 +21,6 @@ def tell_caches_apart(dtype: Any = None) -> None:
 
 
 @cache
-def add_halves_one_by_one() -> None:
-    """Have bfloat16 numbers that go to the same place be added by torch's own kernel: compiled, torch 2.11 adds them in
-    pairs on compute capability 9.0, and an odd address ends the process.
-    """
-    import torch
-    from torch._inductor import lowering, utils
-
-    name = "needs_fallback_due_to_atomic_add_limitations"
-    before = getattr(utils, name, None)
-    if before is None:
-        return
-    for holder in (utils, lowering):
-        if hasattr(holder, name):
-            setattr(holder, name, lambda dtype: dtype == torch.bfloat16 or before(dtype))
-
-
-@cache
 def keep_alpha() -> None:
     """Have `x + alpha * y` compiled as it is written: torch up to 2.14, at least, drops alpha where y is a product of
     matrices, as in a moving average of one.

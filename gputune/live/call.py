@@ -133,7 +133,8 @@ class Call:
         known: Known = {}
         if self.channels_last:
             inputs, named = entering(inputs, named, known)
-        context = torch.autocast(self.device, dtype=self.dtype, cache_enabled=self.cache)
+        dtype = self.dtype  # which a net may turn off meanwhile
+        context = torch.autocast(self.device, dtype=dtype, cache_enabled=self.cache)
         context.by_gputune = True  # `patches.feature_used` looks for the program's own
         self.is_cast = True
         try:
@@ -141,8 +142,8 @@ class Call:
                 output = call(*inputs, **named)
         finally:
             self.is_cast = False
-        seen = restored(output, self.dtype, (inputs, named) if self.channels_last else None, known)
-        restore(self.computed, self.dtype, known)
+        seen = restored(output, dtype, (inputs, named) if self.channels_last else None, known)
+        restore(self.computed, dtype, known)
         return seen
 
     def _in_fp32(self, call: Any, inputs: Any, named: Any) -> Any:

@@ -38,6 +38,8 @@ class Seen:
     """The custom autograd.Functions behind its outputs."""
     without_custom_fwd: list[str] = field(default_factory=list)
     """The custom autograd.Functions whose forward does not say, by `custom_fwd`, how it behaves under autocast."""
+    scatters: bool = False
+    """Whether its outputs come from sums to places that an index gives."""
     outsized: bool = False
     """Whether, on a CPU, a convolution behind them may have a kernel or a stride that is larger than its input."""
     half: bool = False
@@ -159,6 +161,7 @@ class ModelFinder(observer.Follower):
             functions = {one for one in functions if _is_custom(one)}
             seen.functions = sorted({one.__qualname__ for one in functions})
             seen.without_custom_fwd = sorted({one.__qualname__ for one in functions if not _has_custom_fwd(one)})
+            seen.scatters = any(one.name().startswith(("ScatterAdd", "ScatterReduce", "IndexAdd")) for one in nodes)
             seen.outsized = self.device == "cpu" and any(map(_is_outsized, nodes))
         halves = (torch.float16, torch.bfloat16)
         self._hook({id(one): one for one in found if one.grad_fn is not None}.values())

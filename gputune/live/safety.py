@@ -27,13 +27,13 @@ def spread(root: Root, *, is_tuned: bool = False) -> None:
     suspects.requirements.known |= root.seen.requires
     if "amp_dtype" in on:
         observer.follow(Hooks(root))
-    suspects.nets.append(VaryingShapes(root))
     if root.rehearse:
         suspects.nets.append(Rehearsal(root))
     if is_tuned or not (root.is_trained and root.gradients):
         return
     if "amp_dtype" in on:
         observer.follow(NotFinite(root))
+    suspects.nets.append(VaryingShapes(root))
     suspects.nets.append(Results(root, _obstacle(root)))
 
 

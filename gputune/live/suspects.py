@@ -70,7 +70,7 @@ class Suspects:
         self.nets: list[Net] = []
         self.fixed: set[str] = set()
         """What is not turned off and on again: a layout that DistributedDataParallel or the compiler has looked at."""
-        self._paused = False
+        self._paused: list[Suspect] = []
 
     def __bool__(self) -> bool:
         return bool(self.on or self._outside)
@@ -101,16 +101,16 @@ class Suspects:
         for one in later:
             one.turn_on()
 
-    def pause(self) -> None:
-        """Turn all off that can be turned on again at any time, until `go_on`."""
-        self._paused = True
-        for one in reversed(self._switched):
+    def pause(self, names: Collection[str] | None = None) -> None:
+        """Turn all off that can be turned on again at any time, or those of these names, until `go_on`."""
+        self._paused = [one for one in self._switched if names is None or one.name in names]
+        for one in reversed(self._paused):
             one.turn_off()
 
     def go_on(self) -> None:
-        for one in self._switched if self._paused else ():
+        for one in [one for one in self._paused if one in self.on]:
             one.turn_on()
-        self._paused = False
+        self._paused = []
 
     @property
     def _switched(self) -> list[Suspect]:

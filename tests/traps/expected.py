@@ -20,6 +20,8 @@ def all_rows(words: str, **more: str) -> dict[str, str]:
 @dataclass(frozen=True, kw_only=True)
 class Trap:
     rows: Mapping[str, str] = field(default_factory=rows)
+    flags: Mapping[str, str] = field(default_factory=dict)
+    """The flags of torch's that are set at the start."""
     compiles: bool = False
     """Whether torch.compile is put in as well."""
     fresh: bool = False
@@ -229,6 +231,21 @@ TRAPS: dict[str, Trap] = {
     "steps_without_model": Trap(rows=all_rows("skipped: no model that returned")),
     "tasks_in_turn": Trap(rows=rows(last=PUT, compile=PUT), compiles=True),
     "tensor_subclass": Trap(since=(2, 5)),
+    **{
+        f"tf32_set_later{name}": Trap(
+            rows=rows(matmul_precision="changed-later: the program later changed it from tf32"),
+            flags={"matmul_precision": "tf32"},
+            script="tf32_set_later",
+            argv=(how,),
+            since=since,
+        )
+        for name, how, since in (
+            ("", "root", (2, 9)),
+            ("_for_matmuls", "operation", (2, 9)),
+            ("_by_a_flag", "flag", (2, 4)),
+            ("_by_a_level", "level", (2, 4)),
+        )
+    },
     "thread_of_its_own": Trap(),
     "tied_weights": Trap(),
     "trains_in_forward": Trap(

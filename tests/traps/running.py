@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from forked import ran, server
@@ -36,8 +37,12 @@ class Ended:
     """What the report of rank 0, or else the last one, says of each setting: what became of it."""
 
 
-def environment(values: Mapping[str, Any] | None, device: str = "cpu") -> dict[str, str]:
-    """What `gputune apply` exports, with this advice for every model; nothing more than a user has, without."""
+def environment(
+    values: Mapping[str, Any] | None, device: str = "cpu", flags: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, str]:
+    """What `gputune apply` exports, with these flags of torch's and this advice for every model; nothing more than a
+    user has, without advice.
+    """
     # The folder of compiled code is common: as is usual, only the first run of a script compiles its kernels.
     env = {name: value for name, value in environ().items() if name != "PYTHONPATH"} | {"OMP_NUM_THREADS": "1"}
     del env["PYTHONWARNINGS"]
@@ -45,7 +50,7 @@ def environment(values: Mapping[str, Any] | None, device: str = "cpu") -> dict[s
         env["CUDA_VISIBLE_DEVICES"] = ""  # DataParallel would move to the GPU, and backward fail in a forked child
     if values is None:
         return env
-    payload = {"settings": {}, "advice": {"device": device, "general": dict(values)}}
+    payload = {"settings": dict(flags), "advice": {"device": device, "general": dict(values)}}
     return {**env, "GPUTUNE_APPLY": json.dumps(payload), "GPUTUNE_REPORT": "json"}
 
 

@@ -34,7 +34,7 @@ def version(python: str) -> tuple[int, ...]:
 
 def run(python: str, name: str, folder: Path, put_in: bool, trap: Trap = Trap()) -> Ended:  # noqa: B008
     folder.mkdir(exist_ok=True)
-    env = environment({**ALL, "compile": trap.compiles} if put_in else None)
+    env = environment({**ALL, "compile": trap.compiles} if put_in else None, flags=trap.flags)
     if trap.fresh:
         return running.fresh(python, trap.script or name, folder, env, trap.words, trap.argv)
     return running.forked(python, trap.script or name, folder, env, trap.argv)

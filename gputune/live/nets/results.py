@@ -175,8 +175,9 @@ class Results(observer.Follower):
             around.enter_context(torch.enable_grad())
             if sample.autocast is not None:
                 around.enter_context(torch.autocast(root.device, dtype=sample.autocast))
-            output = root.call.run(inputs, named, None if root.inner is root.model else root.inner)
-            made = self._gradients(sample, output)
+            own = self._weights(is_plain=not settings)
+            output = self._output(inputs, named, own)
+            made = self._gradients(sample, output, list(own.values()))
         return Recorded(
             losses=(sum(abs(float(one)) for one in tensors(output) if one.dim() == 0),),
             compared=1,
@@ -185,11 +186,35 @@ class Results(observer.Follower):
             outputs=tuple(_seen(outputs_of(root.inner, output))),
         )
 
-    def _gradients(self, sample: _Sample, output: Any) -> list[Any]:
+    def _weights(self, *, is_plain: bool) -> dict[str, Any]:
+        """The weights that require gradients, by name. If they stay in channels_last although the call is plain, copies
+        in torch's usual layout: cuDNN builds kernels for another, which takes seconds.
+        """
+        own = {name: one for name, one in self._root.inner.named_parameters() if one.requires_grad}
+        if not is_plain or "channels_last" not in self._root.call.suspects.fixed:
+            return own
+        return {
+            name: one.detach().contiguous().requires_grad_() if one.dim() == 4 else one for name, one in own.items()
+        }
+
+    def _output(self, inputs: Any, named: Any, weights: dict[str, Any]) -> Any:
+        """What the model returns with these weights."""
+        import torch
+
+        root = self._root
+        copies = {name: one for name, one in weights.items() if not isinstance(one, torch.nn.Parameter)}
+        if not copies:
+            return root.call.run(inputs, named, None if root.inner is root.model else root.inner)
+        root.call.instead = root.call.run  # past the suspects
+        try:
+            return torch.func.functional_call(root.inner, copies, inputs, named)
+        finally:
+            root.call.instead = None
+
+    def _gradients(self, sample: _Sample, output: Any, weights: list[Any]) -> list[Any]:
         """Those of the weights, None where there is none."""
         import torch
 
-        weights = [one for one in self._root.inner.parameters() if one.requires_grad]
         pairs = [
             (one, gradient)
             for one, gradient in zip(tensors(output), sample.gradients, strict=True)

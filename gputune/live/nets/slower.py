@@ -24,6 +24,8 @@ SLOWER = 1.03
 """A pair counts from this ratio on."""
 ROW, ENOUGH, MOST = 6, 3, 14
 """Slower in so many pairs in a row: off. Faster in the first so many: on. Undecided after so many: on."""
+FAR, FEW = 2.0, 2
+"""So many times as slow in so many pairs in a row: off."""
 SECONDS, LOST = 60.0, 1.2
 """After so many seconds, or with so many lost to steps without the settings, which were slower, nothing is timed."""
 
@@ -31,7 +33,8 @@ SECONDS, LOST = 60.0, 1.2
 def verdict(pairs: Sequence[tuple[float, float]]) -> bool | None:
     """Whether the settings stay on, by the times of blocks with and without; None if it is open."""
     slower = [with_it > SLOWER * without for with_it, without in pairs]
-    if len(pairs) >= ROW and all(slower[-ROW:]):
+    far = [with_it > FAR * without for with_it, without in pairs]
+    if (len(pairs) >= ROW and all(slower[-ROW:])) or (len(pairs) >= FEW and all(far[-FEW:])):
         return False
     lost = sum(without - with_it for with_it, without in pairs)
     is_clear = not any(slower) and (len(pairs) >= ENOUGH or lost > LOST)
@@ -75,6 +78,8 @@ class Slower:
         self._work = self._blocks()
         self._left, self._is_on, self._without = 1, True, ExitStack()
         self._pairs: list[tuple[float, float]] = []
+        self._names: list[str] = []
+        """The settings that are timed."""
 
     def start(self) -> None:
         self._iterations.start()
@@ -99,8 +104,25 @@ class Slower:
         while not all(map(_is_ready, self._roots)):
             yield 1
         yield WARM
-        steps = yield from self._steps()
         until = time.monotonic() + SECONDS
+        # Convolutions in FP32 and channels_last are none of the program's, and cuDNN builds kernels for them.
+        if self._settings("compile"):
+            yield from self._round("compile", until=until)
+        if not self._settings("compile"):
+            for root in self._roots:
+                if root.model is not None and not root.is_ddp:
+                    root.call.suspects.fixed = set()
+            yield from self._round(until=until)
+
+    def _settings(self, *names: str) -> list[str]:
+        """Those that are on in any of the models, of these names if any are given."""
+        on = [one.name for root in self._roots if root.model is not None for one in root.call.suspects.on]
+        return [name for name in dict.fromkeys(on) if name in names or not names]
+
+    def _round(self, *names: str, until: float) -> Iterator[int]:
+        """Time steps with these settings, or with all, against steps without."""
+        self._names, self._pairs = self._settings(*names), []
+        steps = yield from self._steps()
         while (stays := verdict(self._pairs)) is None and time.monotonic() < until:
             yield from self._pair(steps)
         self._switch(True)
@@ -138,14 +160,15 @@ class Slower:
         for root in self._roots:
             if root.model is not None:
                 suspects = root.call.suspects
-                suspects.go_on() if on else suspects.pause()
+                suspects.go_on() if on else suspects.pause(self._names)
 
     def _refuse(self, steps: int) -> None:
         with_it, without = (1000 * median(times) / steps for times in zip(*self._pairs[-ROW:], strict=True))
         why = f"a step takes {with_it:.3g} ms with it, and {without:.3g} ms without"
         for root in self._roots:
             if root.model is not None:
-                root.refuse([one.name for one in root.call.suspects.on], why)
+                on = [one.name for one in root.call.suspects.on if one.name in self._names]
+                root.refuse(on, why) if on else None
 
 
 def _is_ready(root: Any) -> bool:

@@ -100,3 +100,16 @@ def test_hooks_of_other_models_and_of_torchs_pruning_leave_it_on() -> None:
         nn.Linear(2, 2).register_forward_hook(lambda *_: None)
         prune.identity(nn.Linear(2, 2), "weight")  # type: ignore[no-untyped-call]
         assert (off, root.call.dtype) == ([], torch.bfloat16)
+
+
+def test_the_call_within_which_a_module_gets_a_hook_returns_fp32() -> None:
+    model = Net()
+
+    def keep(out: Any) -> None:
+        model.layer.register_forward_hook(lambda *_: None)
+
+    model.keep = keep  # type: ignore[method-assign]
+    with unfollowed():
+        _, _, off = in_mixed_precision(model)
+        assert {model(X).dtype for _ in range(6)} == {torch.float32}
+    assert off == ["amp_dtype"]

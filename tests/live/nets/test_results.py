@@ -88,3 +88,24 @@ def test_why_nothing_is_compared_is_said() -> None:
     assert off == []
     assert said == ["the results of Net were not compared with FP32's: its forward changes the variable seen"]
     assert call.dtype is torch.bfloat16
+
+
+def test_a_layout_that_stays_is_compared_with_the_usual_one_and_no_weight_moves() -> None:
+    torch.manual_seed(0)
+    model, off = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Tanh(), nn.Conv2d(8, 4, 3)), list[str]()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    root = rooted(model, optimizer, failed=lambda names, why: off.extend(names))
+    root.say = off.append
+    installer = Installer([root], guarded=True)
+    installer.obstacles({"channels_last": True, "amp_dtype": "bfloat16"})
+    installer.switch({"channels_last": True, "amp_dtype": "bfloat16"})
+    root.call.suspects.fixed = {"channels_last"}
+    root.call.suspects.nets.append(Results(root, None))
+    before = [one.data_ptr() for one in model.parameters()]
+    with unfollowed():
+        model(torch.randn(2, 3, 8, 8)).square().mean().backward()
+        optimizer.step()
+    assert off == []
+    assert root.call.suspects.nets == []
+    assert [one.data_ptr() for one in model.parameters()] == before
+    assert root.call.instead is None

@@ -8,6 +8,7 @@ from hands_on import rooted
 from torch import nn
 
 from gputune.live import flags
+from gputune.live.installer import Installer
 from gputune.live.nets.varying_shapes import MOST, VaryingShapes
 from gputune.live.suspects import OneCall
 
@@ -35,7 +36,7 @@ def benchmark(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_many_shapes_turn_it_off_and_say_so() -> None:
-    assert called(MOST + 1) == [f"cudnn_benchmark turned off: Conv2d is called with more than {MOST} shapes"]
+    assert called(MOST + 1) == [f"cudnn_benchmark turned off: Conv2d: it is called with more than {MOST} shapes"]
     assert not torch.backends.cudnn.benchmark
     assert flags.rows["cudnn_benchmark"].status == "skipped"
 
@@ -43,3 +44,15 @@ def test_many_shapes_turn_it_off_and_say_so() -> None:
 def test_few_leave_it_on() -> None:
     assert called(MOST) == []
     assert torch.backends.cudnn.benchmark
+
+
+def test_channels_last_goes_off_too() -> None:
+    model, off = nn.Conv2d(1, 2, 3), list[str]()
+    root = rooted(model, failed=lambda names, why: off.extend(names))
+    installer = Installer([root], guarded=True)
+    assert installer.obstacles({"channels_last": True}) == {}
+    installer.switch({"channels_last": True})
+    root.call.suspects.nets.append(VaryingShapes(root))
+    for size in range(MOST + 1):
+        model(torch.ones(1, 1, 3 + size, 3))
+    assert (off, model.weight.is_contiguous()) == (["channels_last"], True)
