@@ -81,6 +81,10 @@ class Compiling:
         self._begun = 0.0
         self._is_spent = False
 
+    @property
+    def has_compiled(self) -> bool:
+        return self._price is not None
+
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         call = self._chosen(signature((inputs, named)))
         if call is None:

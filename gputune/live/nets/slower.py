@@ -24,7 +24,7 @@ SLOWER = 1.03
 """A pair counts from this ratio on."""
 ROW, ENOUGH, MOST = 6, 3, 14
 """Slower in so many pairs in a row: off. Faster in the first so many: on. Undecided after so many: on."""
-FAR, FEW = 2.0, 2
+FAR, FEW = 3.0, 3
 """So many times as slow in so many pairs in a row: off."""
 SECONDS, LOST = 60.0, 1.2
 """After so many seconds, or with so many lost to steps without the settings, which were slower, nothing is timed."""
@@ -106,7 +106,9 @@ class Slower:
         yield WARM
         until = time.monotonic() + SECONDS
         # Convolutions in FP32 and channels_last are none of the program's, and cuDNN builds kernels for them.
-        if self._settings("compile"):
+        if self._settings("compile") and any(
+            one.has_compiled for root in self._roots for one in root.compiled.values()
+        ):
             yield from self._round("compile", until=until)
         if not self._settings("compile"):
             for root in self._roots:

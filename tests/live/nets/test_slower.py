@@ -22,7 +22,7 @@ FASTER, AS_FAST, SLOWER = (1.0, 2.0), (1.0, 1.0), (1.5, 1.0)
         ([SLOWER] * (ROW - 1), None),
         ([FASTER] + [SLOWER] * ROW, False),
         ([SLOWER, AS_FAST] * MOST, True),
-        ([(2.5, 1.0)] * FEW, False),
+        ([(3.5, 1.0)] * FEW, False),
         ([(1.0, 3.0)], True),  # whose steps are so long that one pair lost more than it may
     ],
 )
