@@ -159,6 +159,7 @@ def _guarded(failed: Callable[[str, str], None]) -> Callable[..., Any]:
         if is_fused(optimizer, here=True) and (why := _misfit(optimizer)):
             _unfuse(optimizer)
             _ours.pop(optimizer, None)
+            vars(optimizer).pop("found_inf", None)  # which only the fused form takes
             failed("fused_optimizer", why)
 
     def before_step(optimizer: Any, inputs: Any, named: Any) -> Any:

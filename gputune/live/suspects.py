@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from ..knobs._outputs import Uncopied
+from ..knobs._signals import is_for_the_program
 from .faults import may_be_a_settings, may_be_another_uncompiled
 from .nets.gradients import GradientsDiffer, Requirements
 from .states import Before, States
@@ -181,7 +182,12 @@ class Suspects:
     def _look(self, one: OneCall, before: Before | None, output: Any) -> None:
         self.requirements.look(output)
         for net in tuple(self.nets):
-            net.called(one, before, output)
+            try:
+                net.called(one, before, output)
+            except Exception as error:
+                if may_be_a_settings(error, ()) or is_for_the_program(error):
+                    raise
+                self.nets = [other for other in self.nets if other is not net]  # which fails the program in no case
 
     def _repeated(self, call: OneCall, suspected: list[Suspect], fault: Exception) -> Any:
         for one in suspected:

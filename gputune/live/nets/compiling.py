@@ -133,8 +133,10 @@ class Compiling:
 
 def signature(given: Any, depth: int = DEEP) -> Any:
     """The shapes of the tensors in the inputs of a call, also in mappings and objects, and its numbers and words."""
-    if (shape := getattr(given, "shape", None)) is not None:
-        return tuple(shape)
+    import torch
+
+    if isinstance(given, torch.Tensor):
+        return tuple(given.shape)
     if type(given) in PLAIN or not depth:
         return given if type(given) in PLAIN else type(given)
     found = items(given) if isinstance(given, dict | list | tuple) else _inside(given).items()
@@ -142,4 +144,7 @@ def signature(given: Any, depth: int = DEEP) -> Any:
 
 
 def _inside(given: Any) -> Mapping[Any, Any]:
-    return given if isinstance(given, Mapping) else getattr(given, "__dict__", {})
+    if isinstance(given, Mapping):
+        return given
+    is_torchs = type(given).__module__.partition(".")[0] == "torch"  # as a tracer's stand-in for a tensor
+    return {} if is_torchs else getattr(given, "__dict__", {})

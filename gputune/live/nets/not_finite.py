@@ -48,7 +48,7 @@ class NotFinite(observer.Follower):
     def optimizer_stepped(self, optimizer: Any) -> None:
         if self._marked is optimizer:
             self._marked = None
-            del optimizer.found_inf
+            vars(optimizer).pop("found_inf", None)
         for weight, gradient in self._withheld:
             weight.grad = gradient
         self._withheld.clear()

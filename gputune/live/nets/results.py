@@ -24,20 +24,26 @@ from ..records import Output, Recorded, gradient_of, outputs_of
 from ..states import Before, States
 from .backward import unheard
 
-ONE_PROCESS = 0.85
-"""The share of what a guard allows one weight's gradient to differ between processes: 0.64 in bfloat16. Rotary
-positions that collapse make 0.81 of it, and 0.73 by a sketch that errs."""
+OUTPUTS, PARAMETER = 0.5, 0.85
+"""The shares of what a guard allows outputs, and one weight's gradient, to differ between processes in another dtype:
+2.5 and 64 % in bfloat16. Thirty sound networks had 2.2 and 22 % at the most. Rotary positions that collapse made 81 %
+of one weight's gradient, 73 by a sketch that errs, and in another model 3.2 % of the outputs."""
+MANY, OF_FEW = 256, 2.0
+"""Fewer outputs may cancel by chance: they may differ by so many times what a guard allows."""
 FLAGS = ("matmul_precision", "cudnn_benchmark")
 """What is torch's default in the call without settings. cuDNN's own search would take seconds for it."""
 PATIENCE = 8
 """Optimizer steps that are waited for a call whose outputs get gradients."""
 
 
-def limits_of(settings: Sequence[str]) -> Limits:
-    """What the precision of all these settings explains of two calls in one process."""
+def limits_of(settings: Sequence[str], outputs: Sequence[Output]) -> Limits:
+    """What the precision of all these settings explains of two calls in one process that return such outputs."""
     own = [getattr(knobs.load(name), "PRECISION_LIMITS", Limits()) for name in settings]
     most = Limits(**{one.name: max(getattr(each, one.name) for each in own) for one in fields(Limits)})
-    return replace(most, parameter=ONE_PROCESS * most.parameter)
+    if most == Limits():
+        return most
+    share = OUTPUTS if sum(len(one.sample) for one in outputs if not one.is_whole) >= MANY else OF_FEW
+    return replace(most, outputs=share * most.outputs, parameter=PARAMETER * most.parameter)
 
 
 @dataclass(kw_only=True)
@@ -153,10 +159,12 @@ class Results(observer.Follower):
 
     def _differs(self, sample: _Sample, plain: Recorded, settings: Sequence[str]) -> str | None:
         """What differs with these settings alone by more than their precision and other random numbers explain."""
-        limits, other = limits_of(settings), self._computed(sample, settings=settings)
+        limits = limits_of(settings, plain.outputs)
+        # What stands for the loss is only the usual size of its parts.
+        other = replace(self._computed(sample, settings=settings), losses=plain.losses)
         if not any(batch_differences(plain, other, limits, plain, None)):
             return None
-        chance = self._computed(sample, settings=(), others=True)
+        chance = replace(self._computed(sample, settings=(), others=True), losses=plain.losses)
         return next((why for why, _ in batch_differences(plain, other, limits, plain, chance)), None)
 
     def _computed(self, sample: _Sample, settings: Sequence[str], *, others: bool = False) -> Recorded:
