@@ -1,8 +1,7 @@
 """One kernel for a whole optimizer step: `torch.optim.AdamW(..., fused=True)`.
 
 torch's default updates parameters in groups (`foreach`), with several kernels for each and a copy of their size in
-memory. The fused form exists for SGD, Adam and AdamW and sums in another order. (Adagrad has one too, on a GPU only in
-newer releases: gputune leaves it alone.)
+memory. The fused form exists for SGD, Adam and AdamW and sums in another order.
 
 Where all networks together gain by it, or one does and none is slower, each kind has it, unless its own steps are
 certainly slower with it, or by more than 3 %: what lies close to 1 would be chosen in one probe and not in the next.
