@@ -30,8 +30,9 @@ OUTPUTS, PARAMETER = 0.5, 0.85
 of one weight's gradient, 73 by a sketch that errs, and in another model 3.2 % of the outputs."""
 MANY, OF_FEW = 256, 2.0
 """Fewer outputs may cancel by chance: they may differ by so many times what a guard allows."""
-FLAGS = ("matmul_precision", "cudnn_benchmark")
-"""What is torch's default in the call without settings. cuDNN's own search would take seconds for it."""
+TF32 = "matmul_precision"
+FLAGS = (TF32, "cudnn_benchmark")
+"""What is torch's default in these calls, unless it is compared. cuDNN's own search would take seconds for them."""
 PATIENCE = 8
 """Optimizer steps that are waited for a call whose outputs get gradients."""
 
@@ -135,14 +136,19 @@ class Results(observer.Follower):
         finally:
             now.put_back()
         self._end()
-        if guilty:
-            root.refuse(guilty, why)
+        if TF32 in guilty and flags.set_back(TF32, why):
+            root.say(f"{TF32} turned off: {why}")
+        if in_calls := [name for name in guilty if name != TF32]:
+            root.refuse(in_calls, why)
         return None
 
     def _judged(self, sample: _Sample) -> tuple[list[str], str]:
         """The settings to turn off, and what differs."""
         suspects = self._root.call.suspects
         on = [one.name for one in suspects.on if one.name not in suspects.fixed]
+        on += [TF32] if flags.is_ours(TF32, "tf32") else []
+        if not on:
+            return [], ""
         suspects.pause()
         try:
             plain = self._computed(sample, settings=())
@@ -178,8 +184,7 @@ class Results(observer.Follower):
                 torch.rand(4096, device=device)
         inputs, named = changed((tuple(sample.inputs), sample.named), _detached)
         with root.call.suspects.only(settings), ExitStack() as around:
-            if not settings:
-                around.enter_context(flags.without(FLAGS))
+            around.enter_context(flags.without([name for name in FLAGS if name not in settings]))
             around.enter_context(torch.enable_grad())
             if sample.autocast is not None:
                 around.enter_context(torch.autocast(root.device, dtype=sample.autocast))

@@ -1,5 +1,6 @@
 """What a model computes with settings is compared once with what it computes without, in the program itself."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 from hands_on import rooted, unfollowed
 from torch import nn
 
+from gputune.live import flags
 from gputune.live.installer import Installer
 from gputune.live.nets.results import Results
 
@@ -109,3 +111,28 @@ def test_a_layout_that_stays_is_compared_with_the_usual_one_and_no_weight_moves(
     assert root.call.suspects.nets == []
     assert [one.data_ptr() for one in model.parameters()] == before
     assert root.call.instead is None
+
+
+@pytest.fixture
+def tf32(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """gputune has TF32 on, which on a CPU computes what FP32 does."""
+    monkeypatch.setattr(flags, "rows", {})
+    monkeypatch.setattr(flags, "_ours", {})
+    flags.set_now("matmul_precision", "tf32")
+    yield
+    flags.set_back("matmul_precision", "the end")
+
+
+@pytest.mark.usefixtures("tf32")
+def test_tf32_is_off_in_the_plain_call_alone_and_not_blamed_for_another_setting() -> None:
+    levels: list[str] = []
+
+    def noted(out: Any) -> Any:
+        levels.append(torch.get_float32_matmul_precision())
+        return far(out)
+
+    torch.manual_seed(0)
+    off, said, _ = trained(Net(noted))
+    assert (off, said) == (["amp_dtype"], [])
+    assert {"high", "highest"} == set(levels)
+    assert torch.get_float32_matmul_precision() == "high"
