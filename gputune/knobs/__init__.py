@@ -15,7 +15,8 @@ A knob's file has
   it can also be set in a running process; with `cpus_of_rank()`, ranks below a launcher get no more than that;
 - for `process`, `apply(value)` and `current()`; `apply` raises ValueError with the reason if another choice of the
   user's forbids the value; if torch has several ways to set the flag, `undoing()`, which returns what sets all of them
-  back to what they are now, and `chooses(setter, given)`, whether a call of one of torch's setters sets the flag;
+  back to what they are now, and `chooses(setter, given)`, whether a call of one of torch's setters sets the flag; and
+  `obstacle(root, value)` as below, if a model can be a reason not to set it;
 - for both, `default()` if torch's own value differs by machine or release;
 - for `code`, `USE`: the line in the script. If it can be turned on in a model of a running program:
   `obstacle(root, value)`, the reason why it is not turned on in this model, or None; `turn_on(root, value)`, which

@@ -9,7 +9,7 @@ Source: PyTorch, "Numerical accuracy" and "CUDA semantics" notes.
 
 from typing import Literal
 
-from . import Limits, Need, Numerics, Phase, Stage
+from . import Limits, Need, Numerics, Obstacle, Phase, Root, Stage
 from ._tf32 import chooses_matmul, matmul, set_matmul, undoing_matmul
 
 VALUE = Literal["tf32", "ieee"]
@@ -32,3 +32,9 @@ def current() -> str:
 
 
 undoing, chooses = undoing_matmul, chooses_matmul
+
+
+def obstacle(root: Root, value: str) -> Obstacle | None:
+    """As `live.nets.linear_algebra` says of losses that are seen later."""
+    factorises = value == "tf32" and "linear algebra" in root.features
+    return Obstacle("the loss factorises matrices, which TF32 would change") if factorises else None

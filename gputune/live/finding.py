@@ -16,6 +16,7 @@ from . import observer
 from .held import Attribute, Outside, values
 from .nets.compiling import signature
 from .nets.gradients import Pattern, pattern
+from .nets.varying_shapes import images
 from .patches import Feature
 from .states import Before, States
 
@@ -32,6 +33,8 @@ class Seen:
     """The shapes of the tensors that it was called with."""
     signatures: set[Any] = field(default_factory=set)
     """The shapes and numbers in the inputs of its calls (`nets.compiling.signature`)."""
+    images: set[Any] = field(default_factory=set)
+    """The shapes of what may be images in them (`nets.varying_shapes.images`)."""
     requires: set[Pattern] = field(default_factory=set)
     """Where outputs of its calls required gradients."""
     functions: list[str] = field(default_factory=list)
@@ -166,6 +169,7 @@ class ModelFinder(observer.Follower):
         halves = (torch.float16, torch.bfloat16)
         self._hook({id(one): one for one in found if one.grad_fn is not None}.values())
         seen.signatures.add(signature(inputs))
+        seen.images.add(images(inputs))
         seen.requires.add(pattern(output))
         seen.opaque = seen.opaque or opaque(output)
         seen.uncopied = seen.uncopied or _uncopied(output)

@@ -82,11 +82,9 @@ def _inject(advice: Advice) -> None:
     from .injection import Injection
 
     def set_flag(name: str, value: Value) -> Applied:
-        from .nets import linear_algebra
-
-        if name == linear_algebra.SETTING:  # its losses were compared when it was tuned
-            linear_algebra.leave()
-        return flags.set_for_program(name, value, payload.exported_by_us(os.environ))
+        row = flags.set_for_program(name, value, payload.exported_by_us(os.environ))
+        _watch_losses()
+        return row
 
     injection = Injection(advice, set_flag, say, is_tuned=payload.TUNE in os.environ)
     _injections.append(injection)

@@ -203,7 +203,7 @@ class Injection(observer.Follower):
         self._done.update(root.model for root in roots)
         settings, in_models = tuned.settings if tuned else {}, knobs.in_models()
         flags = {name: value for name, value in settings.items() if name not in in_models}
-        rows = self._switch(Installer(set_flag=self._set_flag), flags, trains)
+        rows = self._switch(Installer(roots, self._set_flag, guarded=True), flags, trains)
         for name, value in flags.items():
             as_tuned = rows[name].status == "applied" and value == knobs.load(name).DEFAULT
             self._outcome.replace(rows[name].and_because("as it was tuned") if as_tuned else rows[name])

@@ -96,13 +96,17 @@ class Installer:
         knob = knobs.load(name)
         if knob.PHASE != "code":
             default = knobs.default_of(knob)
-            return left_alone(knob, value, knob.current(), default, default)
+            return self._flags_obstacle(name, value) or left_alone(knob, value, knob.current(), default, default)
         if name not in self._able:
             rows = [self._obstacle_in(root, name, value) for root in self.roots]
             if None not in rows:
                 return next(iter(rows), left(name, Reason.NO_MODEL()))
             self._able[name] = [root for root, row in zip(self.roots, rows, strict=True) if row is None]
         return None
+
+    def _flags_obstacle(self, name: str, value: Value) -> Applied | None:
+        found = getattr(knobs.load(name), "obstacle", lambda root, value: None)
+        return next((left(name, why.why) for root in self.roots if (why := found(root, value))), None)
 
     def _obstacle_in(self, root: Root, name: str, value: Value) -> Applied | None:
         if alone := root.left_alone():
@@ -114,9 +118,7 @@ class Installer:
 
     def _turn_on(self, name: str, value: Value) -> Applied:
         if knobs.load(name).PHASE != "code":
-            row = self._set_flag(name, value)
-            self._before.setdefault(name, row.before)
-            return row
+            return self._flags_obstacle(name, value) or self._set(name, value)
         roots, put = self._able.get(name, []), value
         if not roots:
             return left(name, Reason.NO_MODEL())
@@ -132,6 +134,11 @@ class Installer:
         if put != value and value is not True:
             reasons += ("bfloat16 instead of float16, which needs a loss scaler",)
         return Applied(setting=name, after=put, status="applied", source="profile", reasons=reasons)
+
+    def _set(self, name: str, value: Value) -> Applied:
+        row = self._set_flag(name, value)
+        self._before.setdefault(name, row.before)
+        return row
 
     def _turn_off_all(self, names: Iterable[str]) -> None:
         for name in reversed(in_order(names)):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from ..knobs._outputs import Uncopied
 from ..knobs._signals import is_for_the_program
@@ -40,12 +40,15 @@ class OneCall:
         return self.run(*self.inputs, **self.named)
 
 
-class Net(Protocol):
-    """Looks at each call that settings change, until it is removed from `Suspects.nets`."""
+class Net:
+    """Looks at each call, until it is removed from `Suspects.nets`. A subclass overrides what it hears of."""
+
+    def calling(self, one: OneCall) -> None:
+        """A call is about to be made, and settings may be turned off."""
 
     def called(self, one: OneCall, before: Before | None, output: Any) -> None:
-        """A call returned. `before` is what it may have changed, as it was. If this raises what `faults` takes for a
-        setting's, the call is made again without the suspects.
+        """A call that settings change returned. `before` is what it may have changed, as it was. If this raises what
+        `faults` takes for a setting's, the call is made again without the suspects.
         """
 
 
@@ -141,6 +144,8 @@ class Suspects:
             one.failed(fault, why)
 
     def call(self, one: OneCall) -> Any:
+        if not self._paused:
+            self._ask_nets(lambda net: net.calling(one))
         return self._call(one, self._suspected(one.otherwise))
 
     def _call(self, one: OneCall, suspected: list[Suspect]) -> Any:
@@ -149,7 +154,8 @@ class Suspects:
         try:
             output = one()
             if not one.otherwise and not self._paused:
-                self._look(one, before, output)
+                self.requirements.look(output)
+                self._ask_nets(lambda net: net.called(one, before, output))
         except Exception as error:
             again = self._again(one, suspected, error, lambda: states.put_back(before))
         else:
@@ -179,11 +185,10 @@ class Suspects:
             return partial(self._repeated, one, to_blame, error)
         return partial(self._call, replace(one, run=one.uncompiled, uncompiled=None), suspected)
 
-    def _look(self, one: OneCall, before: Before | None, output: Any) -> None:
-        self.requirements.look(output)
+    def _ask_nets(self, ask: Callable[[Net], None]) -> None:
         for net in tuple(self.nets):
             try:
-                net.called(one, before, output)
+                ask(net)
             except Exception as error:
                 if may_be_a_settings(error, ()) or is_for_the_program(error):
                     raise

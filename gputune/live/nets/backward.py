@@ -9,6 +9,7 @@ from typing import Any
 from ...knobs._compiler import BackwardFailed
 from ...knobs._outputs import nodes_behind, tensors
 from ...knobs._random import common_sources, put_back_after
+from ..suspects import Net
 
 
 def rehearse(model: Any, given: Any, output: Any, device: str) -> None:
@@ -73,7 +74,7 @@ def _is_compiled(output: Any) -> bool:
     return type(_base(output).grad_fn).__name__ == "CompiledFunctionBackward"
 
 
-class Rehearsal:
+class Rehearsal(Net):
     """Rehearses the backward pass of the first call with each combination of settings."""
 
     def __init__(self, root: Any) -> None:

@@ -42,7 +42,7 @@ def watch() -> None:
         _watch.append(_Watch())
 
 
-def leave() -> None:
+def _leave() -> None:
     """Look at no more backward passes."""
     while _watch:
         _watch.pop().undo()
@@ -64,7 +64,7 @@ class _Watch:
         if found := factorising(nodes):
             _set_back(found)
         if found or self.passes <= 0 or self.nodes <= 0:
-            leave()
+            _leave()
 
 
 def _tensors(outputs: Sequence[Any]) -> list[Any]:
@@ -109,7 +109,7 @@ def _gradients_asked(watching: _Watch) -> Undo:
         try:
             watching.look(outputs)
         except Exception as error:
-            leave()
+            _leave()
             if is_for_the_program(error):
                 raise
         return original(outputs, *given, **named)

@@ -12,7 +12,7 @@ import weakref
 from operator import attrgetter
 from typing import Any
 
-from .. import observer
+from .. import flags, observer
 
 EVERY = 16
 """The answers for so many steps are read together."""
@@ -39,11 +39,16 @@ class NotFinite(observer.Follower):
         root = self._root
         if root.model is None:
             observer.leave(self)
-        elif root.call.dtype is not None and optimizer in root.optimizers and not hasattr(optimizer, "found_inf"):
+        elif root.call.dtype is not None and optimizer in root.optimizers and self._is_free(optimizer):
             try:
                 self._test(optimizer)
-            except RuntimeError:  # as of sparse gradients
+            except RuntimeError as error:
                 observer.leave(self)
+                root.say(f"{root.name}'s gradients are not tested: {flags.error_text(error)}")
+
+    def _is_free(self, optimizer: Any) -> bool:
+        """Whether no scaler of the program's tells it of an answer. One of its own stays behind if a step raises."""
+        return self._marked is optimizer or not hasattr(optimizer, "found_inf")
 
     def optimizer_stepped(self, optimizer: Any) -> None:
         if self._marked is optimizer:
@@ -56,7 +61,8 @@ class NotFinite(observer.Follower):
     def _test(self, optimizer: Any) -> None:
         import torch
 
-        gradients = [one for one in map(attrgetter("grad"), self._weights[self._root.model]) if one is not None]
+        tested = map(attrgetter("grad"), self._weights[self._root.model])
+        gradients = [one for one in tested if one is not None and not one.is_sparse]
         if not gradients:
             return
         device = gradients[0].device

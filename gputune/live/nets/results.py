@@ -22,6 +22,7 @@ from .. import flags, observer
 from ..equal_weights import batch_differences, norm_of
 from ..records import Output, Recorded, gradient_of, outputs_of
 from ..states import Before, States
+from ..suspects import Net
 from .backward import unheard
 
 OUTPUTS, PARAMETER = 0.5, 0.85
@@ -72,7 +73,7 @@ class _Sample:
             self.gradients[place] = gradient if known is None else known + gradient
 
 
-class Results(observer.Follower):
+class Results(observer.Follower, Net):
     """Compares the results of one model once."""
 
     def __init__(self, root: Any, obstacle: str | None) -> None:

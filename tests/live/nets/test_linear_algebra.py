@@ -189,9 +189,10 @@ torch.manual_seed(0)
 model = torch.nn.Linear(3, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
 x = torch.rand(6, 3)
-for _ in range(5):
+for number in range(6):
     z = model(x)
-    torch.logdet(z @ z.T + torch.eye(6)).backward()
+    kernel = z @ z.T + torch.eye(6)
+    (torch.logdet(kernel) if number >= {first} else kernel.sum()).backward()
     optimizer.step()
     optimizer.zero_grad()
 print(torch.get_float32_matmul_precision())
@@ -199,14 +200,14 @@ print(torch.get_float32_matmul_precision())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("tuned", "level"), [("tf32", "high"), (None, "highest")])
-def test_a_program_whose_own_tune_chose_tf32_keeps_it(tuned: str | None, level: str) -> None:
-    program = TunedProgram(
-        entry="-c",
-        models=(key(nn.Linear(3, 3)).identity,),
-        settings={"matmul_precision": tuned} if tuned else {"fused_optimizer": True},
-    )
-    payload = Payload(settings={"matmul_precision": "tf32"}, advice=Advice(device="cpu", programs=(program,)))
-    env = environ(GPUTUNE_APPLY=payload.text, PYTHONPATH=SHIM, CUDA_VISIBLE_DEVICES="")
-    done = command([sys.executable, "-c", TRAINED], env)
+@pytest.mark.parametrize(("first", "level"), [(0, "highest"), (3, "highest"), (6, "high")])
+def test_an_entry_of_a_profile_sets_tf32_as_long_as_no_loss_factorises(first: int, level: str) -> None:
+    """From the step `first` on the loss factorises: from the watched one, from one with TF32, or never."""
+    identity = key(nn.Linear(3, 3)).identity
+    program = TunedProgram(entry="-c", models=(identity,), settings={"matmul_precision": "tf32"})
+    payload = Payload(settings={}, advice=Advice(device="cpu", programs=(program,)))
+    env = environ(GPUTUNE_APPLY=payload.text, GPUTUNE_REPORT="1", PYTHONPATH=SHIM, CUDA_VISIBLE_DEVICES="")
+    done = command([sys.executable, "-c", TRAINED.format(first=first)], env)
     assert (done.returncode, done.stdout) == (0, f"{level}\n"), done.stderr
+    assert ("matmul_precision ieee: skipped" in done.stderr) is (first == 3)
+    assert ("matmul_precision None: skipped (torch), the loss factorises matrices" in done.stderr) is (first == 0)

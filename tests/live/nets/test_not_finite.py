@@ -1,6 +1,7 @@
 """A step with gradients that are not finite in mixed precision is left out, and the precision goes off."""
 
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -48,6 +49,46 @@ def test_one_step_is_left_out_and_mixed_precision_turned_off_for_good(kind: Any,
         assert weights(model) != before
         step(model, optimizer, is_nan=True)  # in FP32 it is the program's own
         assert any(one != one for one in weights(model))  # noqa: PLR0124 - that it is NaN
+
+
+def test_a_step_that_raised_leaves_the_next_ones_tested() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
+    optimizer, off = torch.optim.SGD(model.parameters(), lr=0.1, fused=True), list[Any]()
+    root = rooted(model, optimizer, failed=lambda names, why: off.extend(names))
+    root.call.dtype = torch.bfloat16
+    with unfollowed():
+        observer.follow(NotFinite(root))
+        model(X).sum().backward()
+        with pytest.raises(ZeroDivisionError):
+            optimizer.step(lambda: 1 / 0)
+        step(model, optimizer, is_nan=True)
+    assert off == ["amp_dtype"]
+
+
+def test_dense_gradients_beside_sparse_ones_are_tested() -> None:
+    model = nn.Sequential(nn.Embedding(4, 4, sparse=True), nn.Linear(4, 1))
+    optimizer, off = torch.optim.SGD(model.parameters(), lr=0.1), list[Any]()
+    root = rooted(model, optimizer, failed=lambda names, why: off.extend(names))
+    root.call.dtype = torch.bfloat16
+    with unfollowed():
+        observer.follow(NotFinite(root))
+        model(torch.tensor([1])).sum().backward()
+        model[1].bias.grad.fill_(float("nan"))
+        optimizer.step()
+    assert off == ["amp_dtype"]
+
+
+def test_what_cannot_be_tested_is_said_and_ends_no_program() -> None:
+    model, said = nn.Linear(4, 1), list[str]()
+    optimizer = stepped(model, torch.optim.SGD)
+    root = rooted(model, optimizer)
+    root.call.dtype, root.say = torch.bfloat16, said.append
+    with unfollowed(), patch("torch._amp_foreach_non_finite_check_and_unscale_", side_effect=RuntimeError("no")):
+        observer.follow(NotFinite(root))
+        model(X).sum().backward()
+        optimizer.step()
+        optimizer.step()
+    assert said == ["Linear's gradients are not tested: RuntimeError: no"]
 
 
 def test_finite_gradients_are_as_they_were_and_nothing_is_left_on_the_optimizer() -> None:
