@@ -83,6 +83,8 @@ class ModelFinder(observer.Follower):
         self.is_active, self._patience = False, PATIENCE
         self._before: tuple[States, Before | None, Outside] | None = None
         """During a model's first call: what that call may change, as it was before it."""
+        self._given: tuple[Any, Any] = (None, None)
+        """The signature and the images of the last call's inputs, into which a model may put more."""
         self._has_stepped = False
         """Whether an optimizer has stepped since the last call began."""
         self._calls = False
@@ -126,8 +128,9 @@ class ModelFinder(observer.Follower):
         if self._calls and activation.grad_fn is not None:
             self.features.add("hooks on activations")
 
-    def model_calling(self, model: Any) -> None:
+    def model_calling(self, model: Any, inputs: Any) -> None:
         self._has_stepped, self._calls = False, True
+        self._given = signature(inputs), images(inputs)
         states = States(weakref.ref(model), self.device)
         self._before = None if self._of(model) else (states, states.before_call(()), Outside(model))
 
@@ -168,8 +171,8 @@ class ModelFinder(observer.Follower):
             seen.outsized = self.device == "cpu" and any(map(_is_outsized, nodes))
         halves = (torch.float16, torch.bfloat16)
         self._hook({id(one): one for one in found if one.grad_fn is not None}.values())
-        seen.signatures.add(signature(inputs))
-        seen.images.add(images(inputs))
+        seen.signatures.add(self._given[0])
+        seen.images.add(self._given[1])
         seen.requires.add(pattern(output))
         seen.opaque = seen.opaque or opaque(output)
         seen.uncopied = seen.uncopied or _uncopied(output)

@@ -30,7 +30,7 @@ class Follower:
     def module_registered(self, outer: Any, name: str, module: Any) -> None:
         """A module is about to belong to another one."""
 
-    def model_calling(self, model: Any) -> None:
+    def model_calling(self, model: Any, inputs: Any) -> None:
         """A call that `model_called` is to hear of begins."""
 
     def model_called(self, model: Any, inputs: Any, output: Any) -> None:
@@ -95,7 +95,7 @@ def _tell(event: str, *given: Any) -> None:
         getattr(one, event)(*given)
 
 
-def _call_begun(model: Any) -> Callable[..., None] | None:
+def _call_begun(model: Any, inputs: Any) -> Callable[..., None] | None:
     import torch
 
     place, gradients = here(), torch.is_grad_enabled()
@@ -103,7 +103,7 @@ def _call_begun(model: Any) -> Callable[..., None] | None:
     concerned = [one for one in near if one.gradients == gradients]
     for one in concerned:
         one.home = place
-        _tell_one(one, one.model_calling, model)
+        _tell_one(one, one.model_calling, model, inputs)
 
     def ended(*found: Any) -> None:
         for one in concerned:

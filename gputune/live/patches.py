@@ -46,10 +46,10 @@ def noted(holder: Any, name: str, note: Function) -> Undo:
     return replaced(holder, name, patch)
 
 
-def model_called(begun: Callable[[Any], Function | None]) -> Undo:
-    """Wrap the call of every module, which torch has no documented hook for. `begun` is called with the module as an
-    outermost call begins, and returns None, or what is to be called with the module, its inputs (positional and named),
-    and its output.
+def model_called(begun: Callable[[Any, Any], Function | None]) -> Undo:
+    """Wrap the call of every module, which torch has no documented hook for. `begun` is called with the module and its
+    inputs (positional and named) as an outermost call begins, and returns None, or what is to be called with both and
+    the output.
 
     A wrapped call costs a microsecond, and torch.compile traces what it reaches. So the wrap takes itself out of the
     way during each outermost call that `begun` is concerned with.
@@ -62,7 +62,7 @@ def model_called(begun: Callable[[Any], Function | None]) -> Undo:
     def followed(self: Any, *inputs: Any, **named: Any) -> Any:
         if torch.compiler.is_compiling() or kind.__call__ is not followed or torch._C._get_tracing_state():
             return original(self, *inputs, **named)
-        ended = begun(self)
+        ended = begun(self, (inputs, named))
         if ended is None:
             return original(self, *inputs, **named)
         kind.__call__ = original
