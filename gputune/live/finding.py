@@ -16,6 +16,7 @@ from . import observer
 from .held import Attribute, Outside, values
 from .nets.compiling import signature
 from .nets.gradients import Pattern, pattern
+from .nets.probabilities import are_sigmoids
 from .nets.varying_shapes import images
 from .patches import Feature
 from .states import Before, States
@@ -43,6 +44,8 @@ class Seen:
     """The custom autograd.Functions whose forward does not say, by `custom_fwd`, how it behaves under autocast."""
     scatters: bool = False
     """Whether its outputs come from sums to places that an index gives."""
+    sigmoids: bool = False
+    """Whether an output is the result of a sigmoid."""
     outsized: bool = False
     """Whether, on a CPU, a convolution behind them may have a kernel or a stride that is larger than its input."""
     half: bool = False
@@ -168,6 +171,7 @@ class ModelFinder(observer.Follower):
             seen.functions = sorted({one.__qualname__ for one in functions})
             seen.without_custom_fwd = sorted({one.__qualname__ for one in functions if not _has_custom_fwd(one)})
             seen.scatters = any(one.name().startswith(("ScatterAdd", "ScatterReduce", "IndexAdd")) for one in nodes)
+            seen.sigmoids = are_sigmoids(found)
             seen.outsized = self.device == "cpu" and any(map(_is_outsized, nodes))
         halves = (torch.float16, torch.bfloat16)
         self._hook({id(one): one for one in found if one.grad_fn is not None}.values())

@@ -100,8 +100,9 @@ def set_back(name: str, why: str) -> bool:
 
 @contextmanager
 def without(names: Collection[str]) -> Iterator[None]:
-    """Have flags that gputune has set be torch's defaults meanwhile."""
+    """Have flags that gputune has set be torch's defaults meanwhile, but for those that could not be set again."""
     ours = {name: _ours[name] for name in names if name in _ours and is_ours(name, _current(name))}
+    ours = {name: value for name, value in ours.items() if _may_be_set(name, value)}
     for name in ours:
         knobs.load(name).apply(knobs.load(name).DEFAULT)
     try:
@@ -109,6 +110,14 @@ def without(names: Collection[str]) -> Iterator[None]:
     finally:
         for name, value in ours.items():
             knobs.load(name).apply(value)
+
+
+def _may_be_set(name: str, value: Value) -> bool:
+    try:
+        knobs.load(name).apply(value)
+    except ValueError:  # another choice of the user's forbids it
+        return False
+    return True
 
 
 def _later() -> Any:

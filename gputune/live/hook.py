@@ -38,7 +38,7 @@ def run(text: str) -> None:
             row = flags.set_at_start(name, value, carried.torch)
             if row.status == "failed":
                 say(f"{name} was not applied: {row.why}")
-        _watch_losses()
+        _watch_tf32()
         _elsewhere.update(carried.elsewhere)
         if carried.advice:
             _inject(carried.advice)
@@ -56,15 +56,17 @@ def run(text: str) -> None:
 def apply(name: str, value: Value) -> dict[str, Any]:
     """Set one value in this running process. Returns its row."""
     row = flags.set_now(name, value)
-    _watch_losses()
+    _watch_tf32()
     return row.plain
 
 
-def _watch_losses() -> None:
+def _watch_tf32() -> None:
     if flags.is_ours("matmul_precision", "tf32"):
-        from .nets import linear_algebra
+        from .nets import linear_algebra, slower_tf32
 
         linear_algebra.watch()
+        if payload.TUNE not in os.environ:  # which times it itself
+            slower_tf32.watch()
 
 
 def inject(advice: Mapping[str, Any]) -> None:
@@ -83,7 +85,7 @@ def _inject(advice: Advice) -> None:
 
     def set_flag(name: str, value: Value) -> Applied:
         row = flags.set_for_program(name, value, payload.exported_by_us(os.environ))
-        _watch_losses()
+        _watch_tf32()
         return row
 
     injection = Injection(advice, set_flag, say, is_tuned=payload.TUNE in os.environ)

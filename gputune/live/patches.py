@@ -16,6 +16,7 @@ Function = Callable[..., Any]
 Feature = Literal[
     "autocast", "selective checkpointing", "reentrant checkpointing",
     "double backward", "backward by parts", "gradients of outputs", "hooks on activations", "linear algebra",
+    "logarithms",
 ]  # fmt: skip
 """A feature of torch that a program uses itself, and that a setting may not bear."""
 
@@ -217,6 +218,7 @@ def feature_used(used: Callable[[Feature, str | None], None]) -> Undo:
     from torch.utils import checkpoint
 
     from .nets.linear_algebra import is_behind
+    from .nets.probabilities import takes_logarithms
 
     def entered(context: Any, *_: Any) -> None:
         # During backward, checkpointing enters what the forward pass had, and that may be gputune's.
@@ -232,6 +234,8 @@ def feature_used(used: Callable[[Feature, str | None], None]) -> Undo:
             used("double backward", None)
         if is_behind(outputs):
             used("linear algebra", None)
+        if takes_logarithms(outputs):
+            used("logarithms", None)
 
     selective = getattr(checkpoint, "_CachingTorchDispatchMode", None)
     reentrant = getattr(checkpoint, "CheckpointFunction", None)

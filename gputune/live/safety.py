@@ -6,6 +6,7 @@ from ..knobs._called import PLACE
 from ..knobs.amp_dtype import has_backward_hook, is_hooked
 from . import observer
 from .call import Call
+from .nets import slower_tf32
 from .nets.backward import Rehearsal
 from .nets.kept_tensors import Hooks
 from .nets.not_finite import NotFinite
@@ -42,8 +43,10 @@ def compare_speed(roots: Sequence[Root]) -> None:
     import torch
 
     watched = [one for one in roots if isinstance(vars(one.model).get(PLACE), Call) and one.call.suspects.on]
+    if watched:
+        slower_tf32.leave()
     if watched and all(one.gradients for one in watched) and not torch.are_deterministic_algorithms_enabled():
-        Slower(watched, watched[0].device).start()
+        Slower(watched).start()
 
 
 def _obstacle(root: Root) -> str | None:

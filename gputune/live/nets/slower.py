@@ -13,7 +13,9 @@ from typing import Any
 from ...knobs._compiler import graphs
 from ...knobs._signals import is_for_the_program
 from .. import flags, observer
+from ..clock import Clock
 from ..iterations import Iterations
+from . import slower_tf32
 from .results import Results
 
 WARM = 4
@@ -41,39 +43,11 @@ def verdict(pairs: Sequence[tuple[float, float]]) -> bool | None:
     return True if is_clear or len(pairs) >= MOST else None
 
 
-class Clock:
-    """The time between two steps' ends, by the GPU's own clock if there is one. Nothing waits for the GPU."""
-
-    def __init__(self, device: str) -> None:
-        self._begun: Any = self._mark(device)
-        self._ended: Any = None
-        self._device = device
-
-    def stop(self) -> None:
-        self._ended = self._mark(self._device)
-
-    def seconds(self) -> float | None:
-        """None as long as the GPU is not that far."""
-        if self._device != "cuda":
-            return float(self._ended - self._begun)
-        return self._begun.elapsed_time(self._ended) / 1000 if self._ended.query() else None
-
-    @staticmethod
-    def _mark(device: str) -> Any:
-        if device != "cuda":
-            return time.perf_counter()
-        import torch
-
-        event = torch.cuda.Event(enable_timing=True)
-        event.record()
-        return event
-
-
 class Slower:
     """Compares the settings in these models' calls, once."""
 
-    def __init__(self, roots: Sequence[Any], device: str) -> None:
-        self._roots, self._device = roots, device
+    def __init__(self, roots: Sequence[Any]) -> None:
+        self._roots = roots
         self._iterations = Iterations(self._ended, trains=True)
         self._work = self._blocks()
         self._left, self._is_on, self._without = 1, True, ExitStack()
@@ -115,6 +89,8 @@ class Slower:
                 if root.model is not None and not root.is_ddp:
                     root.call.suspects.fixed = set()
             yield from self._round(until=until)
+        if not self._settings():
+            slower_tf32.watch()
 
     def _settings(self, *names: str) -> list[str]:
         """Those that are on in any of the models, of these names if any are given."""
@@ -138,7 +114,7 @@ class Slower:
             if on is not self._is_on:
                 self._switch(on)
                 yield 1  # which pays for the switch
-            clocks[on] = Clock(self._device)
+            clocks[on] = Clock()
             yield steps
             clocks[on].stop()
         while (with_it := clocks[True].seconds()) is None or (without := clocks[False].seconds()) is None:
@@ -147,7 +123,7 @@ class Slower:
             self._pairs.append((with_it, without))
 
     def _steps(self) -> Generator[int, None, int]:
-        clock = Clock(self._device)
+        clock = Clock()
         yield 1
         clock.stop()
         while (seconds := clock.seconds()) is None:

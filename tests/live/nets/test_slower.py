@@ -42,7 +42,7 @@ def trained(monkeypatch: pytest.MonkeyPatch, with_it: float, without: float) -> 
     installer.switch({"amp_dtype": "bfloat16"})
 
     class Clock:
-        def __init__(self, device: str) -> None:
+        def __init__(self) -> None:
             self._taken = without if root.call.dtype is None else with_it
 
         def stop(self) -> None:
@@ -53,7 +53,7 @@ def trained(monkeypatch: pytest.MonkeyPatch, with_it: float, without: float) -> 
 
     monkeypatch.setattr(slower, "Clock", Clock)
     with unfollowed():
-        Slower([root], "cpu").start()
+        Slower([root]).start()
         for _ in range(100):
             optimizer.zero_grad()
             model(torch.ones(2, 4)).sum().backward()

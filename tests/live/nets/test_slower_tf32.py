@@ -1,0 +1,107 @@
+"""TF32 goes off in a program whose iterations take longer with it."""
+
+import importlib
+from collections.abc import Iterator
+
+import pytest
+import torch
+from hands_on import unfollowed
+
+from gputune.live import flags
+from gputune.live.nets import later_settings, slower_tf32
+from gputune.live.nets.slower_tf32 import PAIRS, WARM
+
+ALL = WARM + 2 * PAIRS
+HAS_TF32 = [True] * WARM + [True, False] * PAIRS
+
+
+@pytest.fixture(autouse=True)
+def tf32(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    before = torch.get_float32_matmul_precision()
+    monkeypatch.setattr(flags, "rows", {})
+    monkeypatch.setattr(flags, "_ours", {})
+    monkeypatch.setattr(later_settings, "_flags", {})
+    monkeypatch.setattr(Clock, "asked", 0)
+    monkeypatch.setattr(slower_tf32, "graphs", lambda: 0)
+    flags.set_now("matmul_precision", "tf32")
+    with unfollowed():
+        slower_tf32.watch()
+        yield
+        slower_tf32.leave()
+    torch.set_float32_matmul_precision(before)
+
+
+class Clock:
+    """Knows how long an iteration takes with TF32 and without; the GPU is five iterations behind."""
+
+    seconds_with, seconds_without, asked = 0.004, 0.002, 0
+
+    def __init__(self) -> None:
+        self._taken = self.seconds_with if has_tf32() else self.seconds_without
+
+    def stop(self) -> None:
+        """It knows already."""
+
+    def seconds(self) -> float | None:
+        Clock.asked += 1
+        return self._taken if Clock.asked > 5 * 2 * PAIRS else None
+
+
+def has_tf32() -> bool:
+    return torch.get_float32_matmul_precision() == "high"
+
+
+def trained(steps: int) -> list[bool]:
+    """Whether TF32 was on in each of a program's iterations."""
+    weight = torch.nn.Parameter(torch.ones(()))
+    optimizer, had = torch.optim.SGD([weight], lr=0.1), []
+    for _ in range(steps):
+        had.append(has_tf32())
+        weight.grad = torch.ones(())
+        optimizer.step()
+    return had
+
+
+def test_it_goes_off_and_one_line_has_both_figures(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(slower_tf32, "Clock", Clock)
+    assert trained(ALL + 7) == [*HAS_TF32, *[True] * 5, False, False]
+    assert flags.rows["matmul_precision"].status == "skipped"
+    line = "gputune: matmul_precision tf32 was turned off: a step takes 4 ms with it, and 2 ms without\n"
+    assert capfd.readouterr().err == line
+
+
+@pytest.mark.parametrize("with_it", [0.001, 0.002, 0.0021])
+def test_it_stays_where_it_is_hardly_slower_and_the_same_iterations_are_timed_in_every_run(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], with_it: float
+) -> None:
+    monkeypatch.setattr(slower_tf32, "Clock", Clock)
+    monkeypatch.setattr(Clock, "seconds_with", with_it)
+    assert trained(ALL + 7) == [*HAS_TF32, *[True] * 7]
+    assert capfd.readouterr().err == ""
+
+
+def test_by_its_own_clock_it_stays_too() -> None:
+    assert trained(ALL + 3) == [*HAS_TF32, *[True] * 3]
+
+
+def test_a_program_that_compiles_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slower_tf32, "graphs", lambda: 1)
+    importlib.import_module("torch._dynamo")
+    assert all(trained(ALL))
+
+
+def test_deterministic_algorithms_keep_every_iteration_alike() -> None:
+    torch.use_deterministic_algorithms(True)
+    try:
+        assert all(trained(ALL))
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+def test_a_value_of_the_programs_own_stays() -> None:
+    trained(WARM + 2)
+    torch.set_float32_matmul_precision("medium")
+    trained(ALL)
+    assert torch.get_float32_matmul_precision() == "medium"
