@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from statistics import median
 
 from ...knobs._compiler import graphs
+from ...knobs._signals import is_for_the_program
 from .. import flags, observer, say
 from ..clock import Clock
 from ..iterations import Iterations
@@ -56,10 +57,16 @@ class SlowerTF32:
 
     def _ended(self) -> None:
         self._made += 1
-        timed = self._made - WARM
-        self._without.close()
-        if timed < 0:
-            return
+        try:
+            self._without.close()
+            if self._made >= WARM:
+                self._go_on(self._made - WARM)
+        except Exception as error:
+            self.end()
+            if is_for_the_program(error):
+                raise
+
+    def _go_on(self, timed: int) -> None:
         for one in self._clocks[-1:]:
             one.stop()
         if not self._may_go_on():
@@ -72,12 +79,15 @@ class SlowerTF32:
             self._judge()
 
     def _may_go_on(self) -> bool:
-        """A compiled graph would be compiled again wherever TF32 is switched."""
+        """A compiled graph would be compiled again wherever TF32 is switched, and a captured one would keep it."""
         import torch
 
-        has_compiled = "torch._dynamo" in sys.modules and graphs() > 0
-        is_ours = flags.is_ours(SETTING, "tf32")
-        return is_ours and not has_compiled and not torch.are_deterministic_algorithms_enabled()
+        obstacles = (
+            "torch._dynamo" in sys.modules and graphs() > 0,
+            torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing(),
+            torch.are_deterministic_algorithms_enabled(),
+        )
+        return flags.is_ours(SETTING, "tf32") and not any(obstacles)
 
     def _judge(self) -> None:
         seconds = [one.seconds() for one in self._clocks]
