@@ -7,7 +7,9 @@ So of the first iterations every second one is made without TF32, always the sam
 """
 
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import takewhile
 from statistics import median
 
 from ...knobs._compiler import graphs
@@ -22,6 +24,8 @@ PAIRS, CERTAIN = 24, 19
 """So many of these pairs must be slower with TF32, which 3 of 1000 programs would be by chance."""
 SLOWER = 1.1
 """So many times as long must an iteration take with TF32, by the medians."""
+FAR, FEW = 3.0, 3
+"""So many times as long in so many pairs in a row is enough: those iterations are late."""
 SETTING = "matmul_precision"
 _begun: list["SlowerTF32"] = []
 """The one of this process."""
@@ -38,6 +42,17 @@ def leave() -> None:
     """Time it no more."""
     while _begun:
         _begun.pop().end()
+
+
+def is_slower(pairs: Sequence[tuple[float, float]]) -> bool:
+    """Whether iterations take longer with TF32, by the times of pairs with it and without."""
+    if len(pairs) >= FEW and all(with_it > FAR * without for with_it, without in pairs[-FEW:]):
+        return True
+    if len(pairs) < PAIRS:
+        return False
+    all_with, all_without = zip(*pairs, strict=True)
+    certain = sum(with_it > without for with_it, without in pairs) >= CERTAIN
+    return certain and median(all_with) >= SLOWER * median(all_without)
 
 
 class SlowerTF32:
@@ -69,14 +84,21 @@ class SlowerTF32:
     def _go_on(self, timed: int) -> None:
         for one in self._clocks[-1:]:
             one.stop()
-        if not self._may_go_on():
+        pairs = self._pairs()
+        if is_slower(pairs):
+            self._turn_off(pairs)
+        if len(pairs) == PAIRS or not self._may_go_on():
             self.end()
         elif timed < 2 * PAIRS:
             if timed % 2:
                 self._without.enter_context(flags.without([SETTING]))
             self._clocks.append(Clock())
-        else:
-            self._judge()
+
+    def _pairs(self) -> list[tuple[float, float]]:
+        """The seconds with TF32 and without, as far as the GPU is."""
+        seconds = takewhile(lambda one: one is not None, (one.seconds() for one in self._clocks))
+        times = [one for one in seconds if one is not None]
+        return list(zip(times[::2], times[1::2], strict=False))
 
     def _may_go_on(self) -> bool:
         """A compiled graph would be compiled again wherever TF32 is switched, and a captured one would keep it."""
@@ -89,17 +111,8 @@ class SlowerTF32:
         )
         return flags.is_ours(SETTING, "tf32") and not any(obstacles)
 
-    def _judge(self) -> None:
-        seconds = [one.seconds() for one in self._clocks]
-        times = [one for one in seconds if one is not None]
-        if len(times) < len(seconds):  # the GPU is not that far
-            return
-        self.end()
-        with_it, without = times[::2], times[1::2]
-        slower = sum(one > other for one, other in zip(with_it, without, strict=True))
-        if slower < CERTAIN or median(with_it) < SLOWER * median(without):
-            return
-        figures = f"{1000 * median(with_it):.3g} ms with it, and {1000 * median(without):.3g} ms without"
-        why = f"a step takes {figures}"
+    def _turn_off(self, pairs: Sequence[tuple[float, float]]) -> None:
+        with_it, without = (1000 * median(times) for times in zip(*pairs, strict=True))
+        why = f"a step takes {with_it:.3g} ms with it, and {without:.3g} ms without"
         if flags.set_back(SETTING, why):
             say(f"{SETTING} tf32 was turned off: {why}")

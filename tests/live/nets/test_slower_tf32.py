@@ -9,8 +9,9 @@ from hands_on import unfollowed
 
 from gputune.live import flags
 from gputune.live.nets import later_settings, slower_tf32
-from gputune.live.nets.slower_tf32 import PAIRS, WARM
+from gputune.live.nets.slower_tf32 import CERTAIN, FEW, PAIRS, WARM, is_slower
 
+BEHIND = 5
 ALL = WARM + 2 * PAIRS
 HAS_TF32 = [True] * WARM + [True, False] * PAIRS
 
@@ -21,7 +22,7 @@ def tf32(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(flags, "rows", {})
     monkeypatch.setattr(flags, "_ours", {})
     monkeypatch.setattr(later_settings, "_flags", {})
-    monkeypatch.setattr(Clock, "asked", 0)
+    monkeypatch.setattr(Clock, "now", 0)
     monkeypatch.setattr(slower_tf32, "graphs", lambda: 0)
     flags.set_now("matmul_precision", "tf32")
     with unfollowed():
@@ -32,19 +33,19 @@ def tf32(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 class Clock:
-    """Knows how long an iteration takes with TF32 and without; the GPU is five iterations behind."""
+    """Knows how long an iteration takes with TF32 and without; the GPU is `BEHIND` iterations behind."""
 
-    seconds_with, seconds_without, asked = 0.004, 0.002, 0
+    seconds_with, seconds_without, now = 0.004, 0.002, 0
 
     def __init__(self) -> None:
         self._taken = self.seconds_with if has_tf32() else self.seconds_without
+        self._known = Clock.now + 1 + BEHIND
 
     def stop(self) -> None:
         """It knows already."""
 
     def seconds(self) -> float | None:
-        Clock.asked += 1
-        return self._taken if Clock.asked > 5 * 2 * PAIRS else None
+        return self._taken if Clock.now >= self._known else None
 
 
 def has_tf32() -> bool:
@@ -57,6 +58,7 @@ def trained(steps: int) -> list[bool]:
     optimizer, had = torch.optim.SGD([weight], lr=0.1), []
     for _ in range(steps):
         had.append(has_tf32())
+        Clock.now += 1
         weight.grad = torch.ones(())
         optimizer.step()
     return had
@@ -66,10 +68,22 @@ def test_it_goes_off_and_one_line_has_both_figures(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(slower_tf32, "Clock", Clock)
-    assert trained(ALL + 7) == [*HAS_TF32, *[True] * 5, False, False]
+    assert trained(ALL + BEHIND + 2) == [*HAS_TF32, *[True] * BEHIND, False, False]
     assert flags.rows["matmul_precision"].status == "skipped"
     line = "gputune: matmul_precision tf32 was turned off: a step takes 4 ms with it, and 2 ms without\n"
     assert capfd.readouterr().err == line
+
+
+def test_many_times_as_long_is_enough_in_a_few_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slower_tf32, "Clock", Clock)
+    monkeypatch.setattr(Clock, "seconds_with", 0.02)
+    timed = WARM + 2 * FEW + BEHIND
+    assert trained(timed + 9) == [*HAS_TF32[:timed], *[False] * 9]
+
+
+def test_one_iteration_in_five_may_have_been_disturbed() -> None:
+    assert is_slower([(2, 1)] * CERTAIN + [(1, 2)] * (PAIRS - CERTAIN))
+    assert not is_slower([(2, 1)] * (CERTAIN - 1) + [(1, 2)] * (PAIRS - CERTAIN + 1))
 
 
 @pytest.mark.parametrize("with_it", [0.001, 0.002, 0.0021])
@@ -78,7 +92,7 @@ def test_it_stays_where_it_is_hardly_slower_and_the_same_iterations_are_timed_in
 ) -> None:
     monkeypatch.setattr(slower_tf32, "Clock", Clock)
     monkeypatch.setattr(Clock, "seconds_with", with_it)
-    assert trained(ALL + 7) == [*HAS_TF32, *[True] * 7]
+    assert trained(ALL + BEHIND + 2) == [*HAS_TF32, *[True] * (BEHIND + 2)]
     assert capfd.readouterr().err == ""
 
 
