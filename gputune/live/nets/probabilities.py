@@ -14,7 +14,7 @@ from ...knobs._outputs import nodes_behind
 _LOGARITHM = r"(Log(1p|2|10)?|BinaryCrossEntropy)Backward\d"
 _PASSED_ON = (
     r"(\w*View\w*|\w*Reshape\w*|Squeeze|Unsqueeze|Select|Slice|Index|Permute|Transpose|T|Cat|Stack|Clone|Expand|"
-    r"Split\w*|Unbind|Clamp\w*|Add|Sub|Rsub|Log(1p|2|10)?)Backward\d"
+    r"Split\w*|Unbind|Clamp\w*|Add|Sub|Rsub|Log(1p|2|10)?|_DDPSink)Backward\d?"
 )
 """What leaves a probability what it is, or takes it from 1."""
 

@@ -39,10 +39,28 @@ def obstacle(end: Callable[[Any], Any], loss: Callable[[Any], Any]) -> str:
     return found.why if found else ""
 
 
+class _DDPSink(torch.autograd.Function):  # type: ignore[misc]
+    """As DistributedDataParallel has it behind a model's outputs."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return gradients[0]
+
+
 @pytest.mark.parametrize("loss", [lambda p: F.binary_cross_entropy(p.view(2, 1), Y), by_hand])
 @pytest.mark.parametrize(
     "end",
-    [torch.sigmoid, nn.Sigmoid(), lambda x: x.sigmoid().view(-1, 1).squeeze(1)[:, None], lambda x: 1 - x.sigmoid()],
+    [
+        torch.sigmoid,
+        nn.Sigmoid(),
+        lambda x: x.sigmoid().view(-1, 1).squeeze(1)[:, None],
+        lambda x: 1 - x.sigmoid(),
+        lambda x: _DDPSink.apply(x.sigmoid()),
+    ],
 )
 def test_logarithms_of_its_sigmoids_keep_it_in_fp32(end: Any, loss: Any) -> None:
     assert "logarithms of its sigmoids" in obstacle(end, loss)
