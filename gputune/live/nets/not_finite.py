@@ -4,16 +4,19 @@ The gradients are tested on their device, as torch's GradScaler tests them, and 
 itself: nothing waits for the device. Of another optimizer's step the answer is waited for, as GradScaler does. In FP32
 gradients that are not finite are the program's own.
 
-One gradient of each module is tested, the smallest. bfloat16 has FP32's range, so what it makes infinite is an
-activation or the gradient of one, which reaches all weights of a module. All of 500 gradients took 310 us.
+One gradient of each module is tested, the smallest, and of at most `MOST` modules. bfloat16 has FP32's range, so what
+it makes infinite is an activation or the gradient of one, which reaches all weights of a module and those before it.
 """
 
+import math
 import weakref
 from operator import attrgetter
 from typing import Any
 
 from .. import flags, observer
 
+MOST = 96
+"""Modules, evenly spread: 500 took 180 us of each step, which is 3.6 % of one of 5 ms, and these take 40."""
 EVERY = 16
 """The answers for so many steps are read together."""
 
@@ -23,10 +26,12 @@ class NotFinite(observer.Follower):
 
     def __init__(self, root: Any) -> None:
         self._root = root
-        self._weights: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary({root.model: []})
+        found = []
         for module in root.model.modules():
             if own := [one for one in module._parameters.values() if one is not None and one.requires_grad]:
-                self._weights[root.model].append(min(own, key=lambda one: one.numel()))
+                found.append(min(own, key=lambda one: one.numel()))
+        tested = found[:: math.ceil(len(found) / MOST) or 1]
+        self._weights: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary({root.model: tested})
         self._answers: list[Any] = []
         self._on_its_way: tuple[Any, Any] | None = None
         """An answer that is being copied to the host, and the event behind which it is there."""

@@ -78,6 +78,19 @@ def test_dense_gradients_beside_sparse_ones_are_tested() -> None:
     assert off == ["amp_dtype"]
 
 
+def test_of_many_modules_some_are_tested_and_what_reaches_all_before_one_is_found() -> None:
+    model, off = nn.Sequential(*[nn.Linear(4, 4) for _ in range(300)]), list[Any]()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    root = rooted(model, optimizer, failed=lambda names, why: off.extend(names))
+    root.call.dtype = torch.bfloat16
+    model[5].register_full_backward_hook(lambda module, given, got: (given[0] * float("inf"),))
+    with unfollowed():
+        observer.follow(NotFinite(root))
+        model(X).sum().backward()
+        optimizer.step()
+    assert off == ["amp_dtype"]
+
+
 def test_what_cannot_be_tested_is_said_and_ends_no_program() -> None:
     model, said = nn.Linear(4, 1), list[str]()
     optimizer = stepped(model, torch.optim.SGD)
