@@ -35,6 +35,6 @@ undoing, chooses = undoing_matmul, chooses_matmul
 
 
 def obstacle(root: Root, value: str) -> Obstacle | None:
-    """As `live.nets.linear_algebra` says of losses that are seen later."""
+    """TF32 stays off in a program whose loss factorises matrices (`live.nets.linear_algebra`)."""
     factorises = value == "tf32" and "linear algebra" in root.features
     return Obstacle("the loss factorises matrices, which TF32 would change") if factorises else None

@@ -109,7 +109,8 @@ def without(names: Collection[str]) -> Iterator[None]:
         yield
     finally:
         for name, value in ours.items():
-            knobs.load(name).apply(value)
+            if is_ours(name, value):  # neither the program nor a net has set it meanwhile
+                knobs.load(name).apply(value)
 
 
 def _may_be_set(name: str, value: Value) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,7 @@ def run(text: str) -> None:
             row = flags.set_at_start(name, value, carried.torch)
             if row.status == "failed":
                 say(f"{name} was not applied: {row.why}")
-        _watch_tf32()
+            _watch(name)
         _elsewhere.update(carried.elsewhere)
         if carried.advice:
             _inject(carried.advice)
@@ -56,12 +57,13 @@ def run(text: str) -> None:
 def apply(name: str, value: Value) -> dict[str, Any]:
     """Set one value in this running process. Returns its row."""
     row = flags.set_now(name, value)
-    _watch_tf32()
+    _watch(name)
     return row.plain
 
 
-def _watch_tf32() -> None:
-    if flags.is_ours("matmul_precision", "tf32"):
+def _watch(name: str) -> None:
+    """Spread the nets under TF32, if that is the setting."""
+    if name == "matmul_precision" and flags.is_ours(name, "tf32"):
         from .nets import linear_algebra, slower_tf32
 
         linear_algebra.watch()
@@ -85,7 +87,7 @@ def _inject(advice: Advice) -> None:
 
     def set_flag(name: str, value: Value) -> Applied:
         row = flags.set_for_program(name, value, payload.exported_by_us(os.environ))
-        _watch_tf32()
+        _watch(name)
         return row
 
     injection = Injection(advice, set_flag, say, is_tuned=payload.TUNE in os.environ)
@@ -107,6 +109,8 @@ def _begin() -> None:
 
 def now() -> list[dict[str, Any]]:
     """The rows of all settings as they are now: `changed-later` if the program has set something else since."""
+    if timing := sys.modules.get(f"{__package__}.nets.slower_tf32"):
+        timing.leave()  # which may have switched it
     turned_on = [row for injection in _injections for name, row in injection.rows.items() if name not in flags.rows]
     return [row.plain for row in (*flags.rows_now(), *turned_on)]
 

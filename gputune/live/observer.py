@@ -59,6 +59,8 @@ class Follower:
 
 EVENTS = tuple(name for name, one in vars(Follower).items() if callable(one) and hasattr(patches, name))
 """Each is made by the patch of its name."""
+LASTING = ("optimizer_stepping", "optimizer_stepped")
+"""Their hooks stay: torch may be going through them, and bears no other number of them then."""
 followers: dict[str, list[Follower]] = {event: [] for event in EVENTS}
 """By event, in the order in which they hear of it."""
 _undo: dict[str, patches.Undo] = {}
@@ -82,7 +84,7 @@ def leave(follower: Follower, *events: str) -> None:
     for event in events or EVENTS:
         if follower in followers[event]:
             followers[event].remove(follower)
-        if not followers[event] and event in _undo:
+        if not followers[event] and event in _undo and event not in LASTING:
             _undo.pop(event)()
 
 

@@ -124,14 +124,10 @@ PLACES: list[tuple[Any, str]] = [
     (checkpoint._CachingTorchDispatchMode, "__init__"), (torch.Tensor, "backward"), (torch.autograd, "backward"),
     (torch.amp.GradScaler, "scale"),
 ]  # fmt: skip
-HOOKS = (
-    optimizer._global_optimizer_pre_hooks, optimizer._global_optimizer_post_hooks,
-    module._global_module_registration_hooks,
-)  # fmt: skip
 
 
 def in_place() -> list[Any]:
-    return [vars(holder)[name] for holder, name in PLACES] + [len(hooks) for hooks in HOOKS]
+    return [*(vars(holder)[name] for holder, name in PLACES), len(module._global_module_registration_hooks)]
 
 
 def test_nothing_is_patched_before_it_is_needed_or_afterwards() -> None:
@@ -148,6 +144,21 @@ def test_nothing_is_patched_before_it_is_needed_or_afterwards() -> None:
     observer.leave(other)
     observer.leave(other)
     assert in_place() == before
+
+
+def test_hooks_on_steps_are_made_once_and_stay_so_that_a_follower_may_leave_within_a_step() -> None:
+    class Leaving(Follower):
+        def optimizer_stepped(self, optimizer: Any) -> None:
+            observer.leave(self)
+
+    handle = optimizer.register_optimizer_step_post_hook(lambda *_: None)  # the program's own
+    weight, made = nn.Parameter(torch.ones(())), []
+    for _ in range(2):
+        observer.follow(Leaving())
+        torch.optim.SGD([weight], lr=0.1).step()
+        made.append(len(optimizer._global_optimizer_post_hooks))
+    handle.remove()
+    assert made[0] == made[1]
 
 
 @pytest.mark.parametrize(("holder", "name"), PLACES)

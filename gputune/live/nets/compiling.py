@@ -136,11 +136,16 @@ def signature(given: Any, depth: int = DEEP) -> Any:
     import torch
 
     if isinstance(given, torch.Tensor):
-        return tuple(given.shape)
+        return shape(given)
     if type(given) in PLAIN or not depth:
         return given if type(given) in PLAIN else type(given)
     found = items(given) if isinstance(given, dict | list | tuple) else _inside(given).items()
     return type(given), tuple((key, signature(one, depth - 1)) for key, one in found)
+
+
+def shape(tensor: Any) -> tuple[int, ...]:
+    """A nested tensor has none."""
+    return () if tensor.is_nested else tuple(tensor.shape)
 
 
 def _inside(given: Any) -> Mapping[Any, Any]:

@@ -14,9 +14,11 @@ from ...knobs._outputs import nodes_behind
 _LOGARITHM = r"(Log(1p|2|10)?|BinaryCrossEntropy)Backward\d"
 _PASSED_ON = (
     r"(\w*View\w*|\w*Reshape\w*|Squeeze|Unsqueeze|Select|Slice|Index|Permute|Transpose|T|Cat|Stack|Clone|Expand|"
-    r"Split\w*|Unbind|Clamp\w*|Add|Sub|Rsub|Log(1p|2|10)?|_DDPSink)Backward\d?"
+    r"Split\w*|Unbind|Clamp\w*|Add|Sub|Rsub|Log(1p|2|10)?|Where|Gather|Mean|\w*ToCopy|Alias|_DDPSink)Backward\d?"
 )
 """What leaves a probability what it is, or takes it from 1."""
+_SCALES = r"(Mul|Div)Backward\d"
+"""So do these, unless the other factor has a gradient: a gate is no probability."""
 
 
 def takes_logarithms(losses: Sequence[Any]) -> bool:
@@ -32,8 +34,8 @@ def are_sigmoids(outputs: Sequence[Any]) -> bool:
         node = waiting.pop()
         if node.name().startswith("SigmoidBackward"):
             return True
-        if re.fullmatch(_PASSED_ON, node.name()):
-            following = {one for one, _ in node.next_functions if one is not None} - known
+        following = {one for one, _ in node.next_functions if one is not None}
+        if re.fullmatch(_PASSED_ON, node.name()) or (len(following) == 1 and re.fullmatch(_SCALES, node.name())):
+            waiting += following - known
             known |= following
-            waiting += following
     return False

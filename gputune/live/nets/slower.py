@@ -90,7 +90,7 @@ class Slower:
                     root.call.suspects.fixed = set()
             yield from self._round(until=until)
         if not self._settings():
-            slower_tf32.watch()
+            slower_tf32.watch_again()
 
     def _settings(self, *names: str) -> list[str]:
         """Those that are on in any of the models, of these names if any are given."""

@@ -1,9 +1,9 @@
-"""TF32 is timed where it is all that gputune changes in a program's computations.
+"""TF32 is timed in a program whose models' calls are left as they are.
 
 A solver that keeps an error below a tolerance takes more steps, the less exact its function is: with TF32 torchdiffeq's
 ode_demo, whose tolerance is torchdiffeq's own of 1e-7, took more than twice as long on an H200.
 
-So of the first iterations every second one is made without TF32, always the same ones, that a run can be repeated.
+So half of the first iterations are made without TF32, always the same ones, that a run can be repeated.
 """
 
 import sys
@@ -17,6 +17,7 @@ from ...knobs._signals import is_for_the_program
 from .. import flags, observer, say
 from ..clock import Clock
 from ..iterations import Iterations
+from ..patches import Undo, noted
 
 WARM = 4
 """Iterations before the first one that is timed."""
@@ -40,8 +41,22 @@ def watch() -> None:
 
 def leave() -> None:
     """Time it no more."""
-    while _begun:
-        _begun.pop().end()
+    for one in _begun:
+        one.end()
+
+
+def watch_again() -> None:
+    """Time it from now on, as nothing else is switched any more."""
+    leave()
+    _begun.clear()
+    watch()
+
+
+def is_without(timed: int) -> bool:
+    """Whether the iteration of this number is made without TF32: by the sequence of Thue and Morse, of which each pair
+    has one such, since a program may have work for every second step.
+    """
+    return timed.bit_count() % 2 == 1
 
 
 def is_slower(pairs: Sequence[tuple[float, float]]) -> bool:
@@ -58,23 +73,34 @@ def is_slower(pairs: Sequence[tuple[float, float]]) -> bool:
 class SlowerTF32:
     def __init__(self) -> None:
         self._iterations = Iterations(self._ended, trains=True)
-        self._made = 0
+        self._made, self._is_over = 0, False
         self._clocks: list[Clock] = []
-        """Of iterations with and without, in turn."""
         self._without = ExitStack()
+        self._captures: Undo = lambda: None
 
     def start(self) -> None:
+        import torch
+
         self._iterations.start()
+        # A graph that is captured keeps the precision that it is captured in.
+        self._captures = noted(torch.cuda.graph, "__enter__", lambda *_: self.end())
 
     def end(self) -> None:
+        self._is_over = True
         observer.leave(self._iterations)
+        self._captures()
         self._without.close()
+        self._clocks.clear()
 
     def _ended(self) -> None:
+        if self._is_over:  # an event that was on its way
+            return
         self._made += 1
         try:
             self._without.close()
-            if self._made >= WARM:
+            if not self._may_go_on():
+                self.end()
+            elif self._made >= WARM:
                 self._go_on(self._made - WARM)
         except Exception as error:
             self.end()
@@ -87,10 +113,10 @@ class SlowerTF32:
         pairs = self._pairs()
         if is_slower(pairs):
             self._turn_off(pairs)
-        if len(pairs) == PAIRS or not self._may_go_on():
+        if is_slower(pairs) or len(pairs) == PAIRS:
             self.end()
         elif timed < 2 * PAIRS:
-            if timed % 2:
+            if is_without(timed):
                 self._without.enter_context(flags.without([SETTING]))
             self._clocks.append(Clock())
 
@@ -98,7 +124,8 @@ class SlowerTF32:
         """The seconds with TF32 and without, as far as the GPU is."""
         seconds = takewhile(lambda one: one is not None, (one.seconds() for one in self._clocks))
         times = [one for one in seconds if one is not None]
-        return list(zip(times[::2], times[1::2], strict=False))
+        pairs = enumerate(zip(times[::2], times[1::2], strict=False))
+        return [(two, one) if is_without(2 * number) else (one, two) for number, (one, two) in pairs]
 
     def _may_go_on(self) -> bool:
         """A compiled graph would be compiled again wherever TF32 is switched, and a captured one would keep it."""

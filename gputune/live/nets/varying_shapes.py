@@ -9,6 +9,7 @@ from typing import Any
 from ...knobs._outputs import tensors
 from .. import flags
 from ..suspects import Net, OneCall
+from .compiling import shape
 
 MOST = 4
 """Shapes of calls: those of training and of evaluation, each with a last, smaller batch."""
@@ -43,4 +44,4 @@ def images(given: Any) -> tuple[tuple[int, ...], ...]:
     """
     found = list(tensors(given))
     likely = [one for one in found if one.dim() > 2 and one.is_floating_point()]
-    return tuple(tuple(one.shape) for one in likely or found)
+    return tuple(shape(one) for one in likely or found)

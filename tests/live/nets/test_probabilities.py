@@ -59,6 +59,8 @@ class _DDPSink(torch.autograd.Function):  # type: ignore[misc]
         nn.Sigmoid(),
         lambda x: x.sigmoid().view(-1, 1).squeeze(1)[:, None],
         lambda x: 1 - x.sigmoid(),
+        lambda x: 0.9 * x.sigmoid(),
+        lambda x: torch.where(Y > 2, Y, x.sigmoid()),
         lambda x: _DDPSink.apply(x.sigmoid()),
     ],
 )

@@ -1,19 +1,21 @@
 """TF32 goes off in a program whose iterations take longer with it."""
 
+import contextlib
 import importlib
 from collections.abc import Iterator
+from unittest.mock import Mock
 
 import pytest
 import torch
 from hands_on import unfollowed
 
-from gputune.live import flags
+from gputune.live import flags, hook
 from gputune.live.nets import later_settings, slower_tf32
-from gputune.live.nets.slower_tf32 import CERTAIN, FEW, PAIRS, WARM, is_slower
+from gputune.live.nets.slower_tf32 import CERTAIN, FEW, PAIRS, WARM, is_slower, is_without
 
 BEHIND = 5
 ALL = WARM + 2 * PAIRS
-HAS_TF32 = [True] * WARM + [True, False] * PAIRS
+HAS_TF32 = [True] * WARM + [not is_without(number) for number in range(2 * PAIRS)]
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +26,7 @@ def tf32(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(later_settings, "_flags", {})
     monkeypatch.setattr(Clock, "now", 0)
     monkeypatch.setattr(slower_tf32, "graphs", lambda: 0)
+    monkeypatch.setattr(slower_tf32, "_begun", [])
     flags.set_now("matmul_precision", "tf32")
     with unfollowed():
         slower_tf32.watch()
@@ -98,6 +101,47 @@ def test_it_stays_where_it_is_hardly_slower_and_the_same_iterations_are_timed_in
 
 def test_by_its_own_clock_it_stays_too() -> None:
     assert trained(ALL + 3) == [*HAS_TF32, *[True] * 3]
+
+
+def test_work_for_every_second_step_is_not_taken_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Uneven(Clock):
+        seconds_with = seconds_without = 0.002
+
+        def __init__(self) -> None:
+            super().__init__()
+            self._taken *= 10 if Clock.now % 2 else 1
+
+    monkeypatch.setattr(slower_tf32, "Clock", Uneven)
+    assert trained(ALL + BEHIND + 2)[-2:] == [True, True]
+
+
+WITHOUT = WARM + next(filter(is_without, range(PAIRS)))
+"""The number of the first iteration without TF32."""
+
+
+@pytest.mark.parametrize("by", ["the program", "a net"])
+def test_what_is_set_in_an_iteration_without_it_stays(by: str) -> None:
+    trained(WITHOUT)
+    assert not has_tf32()
+    if by == "a net":
+        flags.set_back("matmul_precision", "the loss factorises matrices")
+    else:
+        torch.set_float32_matmul_precision("highest")
+    assert not any(trained(ALL))
+
+
+def test_a_program_that_asks_what_is_applied_has_it_on_again() -> None:
+    trained(WITHOUT)
+    row = next(one for one in hook.now() if one["setting"] == "matmul_precision")
+    assert (row["status"], row["after"], has_tf32()) == ("applied", "tf32", True)
+    assert all(trained(ALL))
+
+
+def test_a_program_that_captures_a_graph_has_it_on() -> None:
+    trained(WITHOUT)
+    with contextlib.suppress(Exception):  # there is no GPU here
+        torch.cuda.graph.__enter__(Mock())
+    assert all(trained(ALL))
 
 
 def test_a_program_that_compiles_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
