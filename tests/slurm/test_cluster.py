@@ -292,13 +292,12 @@ yield told(name)
         assert others.count(first) == (1 if killed else 0)
         assert len(others) == len(set(others))
 
-    def test_check_reads_what_slurm_granted(self, cluster) -> None:
+    def test_check_reads_what_slurm_granted(self, cluster, tmp_path: Path) -> None:
         """One of n2's two GPUs to each of two tasks."""
         words = ["srun", "-w", "n2", "-N1", "-n2", "--gpus-per-task=1", "--cpus-per-task=2", "sh", "-c"]
-        code = "import json, os, sys; print(json.dumps([os.environ['CUDA_VISIBLE_DEVICES'], json.load(sys.stdin)]))"
         check = shlex.join([*GPUTUNE, "check", "--json", "--fail-on", "never"])
-        out = cluster.asked(*words, f"{check} | {shlex.join([sys.executable, '-c', code])}")
-        told = dict(json.loads(line) for line in out.splitlines())
+        cluster.asked(*words, f"{check} > {shlex.quote(str(tmp_path))}/$CUDA_VISIBLE_DEVICES")
+        told = {one.name: json.loads(one.read_text()) for one in tmp_path.iterdir()}
         assert sorted(told) == ["0", "1"]
         for gpu, answer in told.items():
             assert answer["facts"]["scheduler"] | {"job": "its own"} == {
