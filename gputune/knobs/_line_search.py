@@ -1,20 +1,28 @@
-"""Whether a step of torch's LBFGS runs, which compares losses more finely than half precision does."""
+"""What is off while a step of torch's LBFGS runs, which compares losses more finely than half precision and TF32 do."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
 
 running: list[None] = []
 """One for each step that runs."""
+_around: list[Callable[[], AbstractContextManager[object]]] = []
+
+
+def enter_in_each(context: Callable[[], AbstractContextManager[object]]) -> None:
+    """Have each step run within a context that is made for it."""
+    watch()
+    _around.append(context)
 
 
 @contextmanager
 def _step() -> Iterator[None]:
-    running.append(None)
-    try:
+    with ExitStack() as around:
+        for context in _around:
+            around.enter_context(context())
+        running.append(None)
+        around.callback(running.pop)
         yield
-    finally:
-        running.pop()
 
 
 @cache

@@ -64,8 +64,9 @@ def apply(name: str, value: Value) -> dict[str, Any]:
 def _watch(name: str) -> None:
     """Spread the nets under TF32, if that is the setting."""
     if name == "matmul_precision" and flags.is_ours(name, "tf32"):
-        from .nets import linear_algebra, slower_tf32
+        from .nets import line_search, linear_algebra, slower_tf32
 
+        line_search.watch()
         linear_algebra.watch()
         if payload.TUNE not in os.environ:  # which times it itself
             slower_tf32.watch()

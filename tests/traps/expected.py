@@ -165,6 +165,12 @@ TRAPS: dict[str, Trap] = {
     "keyboard_interrupt_in_forward": Trap(),
     "lazy_modules": Trap(rows=IMAGES),
     "lbfgs": Trap(rows=all_rows("skipped: trained by"), script="closure", argv=("lbfgs",)),
+    "lbfgs_tf32": Trap(
+        rows=all_rows("skipped: trained by", matmul_precision="applied: right after import torch"),
+        flags={"matmul_precision": "tf32"},
+        script="closure",
+        argv=("lbfgs", "precision"),
+    ),
     **{
         f"linear_algebra_{kind}": Trap(
             rows=rows("skipped: the loss factorises matrices"), script="linear_algebra", argv=(kind,)

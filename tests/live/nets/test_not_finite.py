@@ -19,6 +19,11 @@ def weights(model: Any) -> list[float]:
     return [float(value) for one in model.parameters() for value in one.flatten()]
 
 
+def counts(optimizer: Any) -> list[float]:
+    """How many steps it has counted of each parameter, where it counts them."""
+    return [float(state["step"]) for state in optimizer.state.values() if "step" in state]
+
+
 def step(model: Any, optimizer: Any, *, is_nan: bool) -> None:
     optimizer.zero_grad()
     model(X).sum().backward()
@@ -40,9 +45,9 @@ def test_one_step_is_left_out_and_mixed_precision_turned_off_for_good(kind: Any,
     installer.switch({name: value for name, value in values.items() if name not in blocked})
     with unfollowed():
         observer.follow(NotFinite(root))
-        before = weights(model)
+        before, counted = weights(model), counts(optimizer)
         step(model, optimizer, is_nan=True)
-        assert weights(model) == before
+        assert (weights(model), counts(optimizer)) == (before, counted)
         assert (off, root.call.dtype) == (["amp_dtype"], None)
         assert model[0].weight.grad is not None
         step(model, optimizer, is_nan=False)
@@ -112,6 +117,8 @@ def test_finite_gradients_are_as_they_were_and_nothing_is_left_on_the_optimizer(
     with unfollowed():
         observer.follow(NotFinite(root))
         before = set(vars(optimizer))
+        counted = counts(optimizer)
         step(model, optimizer, is_nan=False)
         assert set(vars(optimizer)) == before
+        assert counts(optimizer) == [number + 1 for number in counted]
         assert root.call.dtype is torch.bfloat16
