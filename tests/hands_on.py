@@ -3,8 +3,9 @@
 import signal
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
+from unittest.mock import Mock
 
 import torch
 from torch import nn
@@ -25,6 +26,12 @@ def unfollowed() -> Iterator[None]:
         for one in [one for one in found if one not in before[event]]:
             observer.leave(one, event)
     assert nn.Module.__call__ is call
+
+
+def capture() -> None:
+    """Begin a CUDA graph, as far as that is possible without a GPU."""
+    with suppress(Exception):
+        torch.cuda.CUDAGraph.capture_begin(Mock())
 
 
 class LateError(RuntimeError):

@@ -70,7 +70,7 @@ class Injection(observer.Follower):
     def start(self) -> None:
         if _too_old():
             return
-        observer.follow(self, "optimizer_stepped")
+        observer.follow(self, "optimizer_stepped", "capture_begun")
         if not self._trains:
             observer.follow(self._iterations, "model_called")
         if any(values.get("channels_last") for values in self._all_values()):
@@ -111,6 +111,14 @@ class Injection(observer.Follower):
         if self._awaited is not None and self._awaited() in (optimizer, None) and self._finder.has_looked():
             self._awaited = None
             self._turn_on(self._finder)
+
+    def capture_begun(self) -> None:
+        """What is captured is left as it is: in a graph nothing can be watched, or turned on later."""
+        if self._finder.is_active or self._inference_finder.is_active:
+            self._awaited = None
+            self._finder.stop()
+            self._stop_inference()
+            self._outcome.nothing("the program captures a CUDA graph")
 
     def _inferred(self) -> None:
         """An iteration of a program that seems to be inference-only has ended."""

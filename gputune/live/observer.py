@@ -50,6 +50,9 @@ class Follower:
     def backward_begun(self, losses: list[Any]) -> None:
         """A backward pass begins from these tensors, given as they were before a `GradScaler` scaled them."""
 
+    def capture_begun(self) -> None:
+        """The program is about to capture a CUDA graph."""
+
     def optimizer_stepping(self, optimizer: Any) -> None:
         """A step begins, perhaps within another one, as of a subclass that calls its parent's."""
 

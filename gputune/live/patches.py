@@ -9,6 +9,7 @@ import functools
 import sys
 import weakref
 from collections.abc import Callable, Sequence
+from traceback import walk_stack
 from typing import Any, Literal
 
 Undo = Callable[[], object]
@@ -174,6 +175,18 @@ def module_hooked(hooked: Callable[[Any], None]) -> Undo:
     own = [noted(torch.nn.Module, f"register_{kind}", lambda one, hook, *_, **__: note(one, hook)) for kind in kinds]
     of_all = [noted(module, f"register_module_{kind}", lambda hook, *_, **__: note(None, hook)) for kind in kinds]
     return together([*own, *of_all])
+
+
+def capture_begun(begun: Callable[[], None]) -> Undo:
+    """Wrap what begins to capture a CUDA graph, for all but torch's compiler, which captures what it has compiled."""
+    import torch
+
+    def note(*_: Any, **__: Any) -> None:
+        names = (str(frame.f_globals.get("__name__")) for frame, _ in walk_stack(None))
+        if not any(name.startswith("torch._inductor.") for name in names):
+            begun()
+
+    return noted(getattr(torch.cuda, "CUDAGraph", None), "capture_begin", note)
 
 
 def scripted(place: str) -> Undo:

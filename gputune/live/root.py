@@ -141,6 +141,12 @@ class Root:
             self.call.suspects.forget(name)
         self.failed(names, why)
 
+    def leave_out_of_graphs(self) -> None:
+        """Turn everything off, as a CUDA graph is captured before all is known of it."""
+        names = [name for name in self.call.suspects.names if not (self.is_ddp and name == "channels_last")]
+        if names:
+            self.refuse(names, "the program captures a CUDA graph before they were tested in it")
+
     @property
     def kept(self) -> list[Attribute]:
         """Where calls of the model leave tensors, or may leave some later."""

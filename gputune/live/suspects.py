@@ -80,6 +80,11 @@ class Suspects:
         return bool(self.on or self._outside)
 
     @property
+    def names(self) -> list[str]:
+        """Those of the settings that are on, or on trial."""
+        return [one.name for one in (*self.on, *self._outside)]
+
+    @property
     def are_settled(self) -> bool:
         """Whether none is on trial."""
         return not self._outside and not self._paused

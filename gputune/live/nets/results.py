@@ -82,6 +82,12 @@ class Results(observer.Follower, Net):
         self._sample: _Sample | None = None
         self._patience = PATIENCE
         self._thread = observer.here()
+        observer.follow(self, "capture_begun")
+
+    def capture_begun(self) -> None:
+        self._end()
+        if self._root.model is not None:
+            self._root.leave_out_of_graphs()
 
     def called(self, one: Any, before: Before | None, output: Any) -> None:
         """Keep the first call of a step in which all settings are on."""

@@ -43,7 +43,7 @@ def verdict(pairs: Sequence[tuple[float, float]]) -> bool | None:
     return True if is_clear or len(pairs) >= MOST else None
 
 
-class Slower:
+class Slower(observer.Follower):
     """Compares the settings in these models' calls, once."""
 
     def __init__(self, roots: Sequence[Any]) -> None:
@@ -57,7 +57,19 @@ class Slower:
 
     def start(self) -> None:
         self._iterations.start()
+        observer.follow(self)
         next(self._work)
+
+    def capture_begun(self) -> None:
+        """Nothing can be switched within a graph, nor turned off later."""
+        self._end()
+        for root in self._roots:
+            root.leave_out_of_graphs() if root.model is not None else None
+
+    def _end(self) -> None:
+        observer.leave(self._iterations)
+        observer.leave(self)
+        self._switch(True)
 
     def _ended(self) -> None:
         self._left -= 1
@@ -66,10 +78,9 @@ class Slower:
         try:
             self._left = next(self._work)
         except StopIteration:
-            observer.leave(self._iterations)
+            self._end()
         except Exception as error:
-            observer.leave(self._iterations)
-            self._switch(True)
+            self._end()
             if is_for_the_program(error):
                 raise
 

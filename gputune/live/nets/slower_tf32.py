@@ -17,7 +17,6 @@ from ...knobs._signals import is_for_the_program
 from .. import flags, observer, say
 from ..clock import Clock
 from ..iterations import Iterations
-from ..patches import Undo, noted
 
 WARM = 4
 """Iterations before the first one that is timed."""
@@ -70,25 +69,24 @@ def is_slower(pairs: Sequence[tuple[float, float]]) -> bool:
     return certain and median(all_with) >= SLOWER * median(all_without)
 
 
-class SlowerTF32:
+class SlowerTF32(observer.Follower):
     def __init__(self) -> None:
         self._iterations = Iterations(self._ended, trains=True)
         self._made, self._is_over = 0, False
         self._clocks: list[Clock] = []
         self._without = ExitStack()
-        self._captures: Undo = lambda: None
 
     def start(self) -> None:
-        import torch
-
         self._iterations.start()
-        # A graph that is captured keeps the precision that it is captured in.
-        self._captures = noted(torch.cuda.graph, "__enter__", lambda *_: self.end())
+        observer.follow(self)
+
+    def capture_begun(self) -> None:
+        self.end()  # as a graph keeps the precision that it is captured in
 
     def end(self) -> None:
         self._is_over = True
         observer.leave(self._iterations)
-        self._captures()
+        observer.leave(self)
         self._without.close()
         self._clocks.clear()
 

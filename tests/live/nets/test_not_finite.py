@@ -10,7 +10,7 @@ from torch import nn
 
 from gputune.live import observer
 from gputune.live.installer import Installer
-from gputune.live.nets.not_finite import NotFinite
+from gputune.live.nets.not_finite import EVERY, NotFinite
 
 X = torch.ones(2, 4)
 
@@ -54,6 +54,19 @@ def test_one_step_is_left_out_and_mixed_precision_turned_off_for_good(kind: Any,
         assert weights(model) != before
         step(model, optimizer, is_nan=True)  # in FP32 it is the program's own
         assert any(one != one for one in weights(model))  # noqa: PLR0124 - that it is NaN
+
+
+@pytest.mark.parametrize("before", [0, EVERY - 1, EVERY])
+def test_fused_adam_does_not_count_it_wherever_it_comes(before: int) -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
+    optimizer = torch.optim.Adam(model.parameters(), fused=True)
+    root = rooted(model, optimizer)
+    root.call.dtype = torch.bfloat16
+    with unfollowed():
+        observer.follow(NotFinite(root))
+        for is_nan in [False] * before + [True, False]:
+            step(model, optimizer, is_nan=is_nan)
+    assert set(counts(optimizer)) == {before + 1}
 
 
 def test_a_step_that_raised_leaves_the_next_ones_tested() -> None:
