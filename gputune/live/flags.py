@@ -16,6 +16,8 @@ rows: dict[str, Applied] = {}
 """The latest row of each setting that was to be applied in this process, by name."""
 _ours: dict[str, Value] = {}
 """The values that gputune set, by setting: other than torch's default, and yet not the user's choice."""
+_aside: dict[str, Value] = {}
+"""Those of them that are torch's default for a moment."""
 
 
 def set_at_start(name: str, value: Value, measured: str | None) -> Applied:
@@ -70,7 +72,7 @@ def set_for_program(name: str, value: Value, ours: Mapping[str, str]) -> Applied
 
 def rows_now() -> list[Applied]:
     """The rows as they are now: `changed-later` if the program has set something else since."""
-    return [as_now(row, partial(_current, name), is_the_programs(name)) for name, row in rows.items()]
+    return [as_now(row, partial(_in_force, name), is_the_programs(name)) for name, row in rows.items()]
 
 
 def is_the_programs(name: str) -> bool:
@@ -103,12 +105,14 @@ def without(names: Collection[str]) -> Iterator[None]:
     """Have flags that gputune has set be torch's defaults meanwhile, but for those that could not be set again."""
     ours = {name: _ours[name] for name in names if name in _ours and is_ours(name, _current(name))}
     ours = {name: value for name, value in ours.items() if _may_be_set(name, value)}
-    for name in ours:
+    for name, value in ours.items():
         knobs.load(name).apply(knobs.load(name).DEFAULT)
+        _aside[name] = value
     try:
         yield
     finally:
         for name, value in ours.items():
+            _aside.pop(name, None)
             if is_ours(name, value):  # neither the program nor a net has set it meanwhile
                 knobs.load(name).apply(value)
 
@@ -145,6 +149,12 @@ def _unknown(name: str) -> Applied:
 
 def _current(name: str) -> Value:
     return cast(Value, knobs.load(name).current())
+
+
+def _in_force(name: str) -> Value:
+    """The current value, but for the moments of `without`."""
+    current = _current(name)
+    return _aside.get(name, current) if current == knobs.load(name).DEFAULT else current
 
 
 def _remembered(row: Applied) -> Applied:

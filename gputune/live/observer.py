@@ -6,7 +6,8 @@ call that step out of each other's way would lose one another.
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -67,6 +68,8 @@ LASTING = ("optimizer_stepping", "optimizer_stepped")
 followers: dict[str, list[Follower]] = {event: [] for event in EVENTS}
 """By event, in the order in which they hear of it."""
 _undo: dict[str, patches.Undo] = {}
+_silent: set[Place] = set()
+"""Where nobody is told of anything."""
 
 
 def follow(follower: Follower, *events: str) -> None:
@@ -91,11 +94,24 @@ def leave(follower: Follower, *events: str) -> None:
             _undo.pop(event)()
 
 
+@contextmanager
+def silence() -> Iterator[None]:
+    """Tell nobody of what this thread does meanwhile, since the program has not asked for it."""
+    place = here()
+    _silent.add(place)
+    try:
+        yield
+    finally:
+        _silent.discard(place)
+
+
 def here() -> Place:
     return os.getpid(), threading.get_ident()
 
 
 def _tell(event: str, *given: Any) -> None:
+    if _silent and here() in _silent:
+        return
     for one in tuple(followers[event]):
         getattr(one, event)(*given)
 
@@ -104,6 +120,8 @@ def _call_begun(model: Any, inputs: Any) -> Callable[..., None] | None:
     import torch
 
     place, gradients = here(), torch.is_grad_enabled()
+    if place in _silent:
+        return lambda *_: None  # so that the wrap steps aside all the same
     near = [one for one in followers["model_called"] if one.home in (place, None)]
     concerned = [one for one in near if one.gradients == gradients]
     for one in concerned:

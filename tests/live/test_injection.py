@@ -111,6 +111,16 @@ class TestWhen:
         step(optimizer, model)
         assert len(session.said) == 1
 
+    def test_what_a_net_calls_again_is_no_call_of_the_programs(self, start: Start) -> None:
+        session, critic, generator = start(), mlp(), mlp()
+        often, seldom = sgd(critic), sgd(generator)
+        for _ in range(4):  # the critic's results are compared while the generator is looked at
+            step(often, critic)
+            step(often, critic)
+            step(seldom, generator)
+        assert is_mixed(generator)
+        assert [line for line in session.said if "Linear" in line] == []
+
     def test_a_model_of_a_later_optimizer_gets_its_own(self, start: Start) -> None:
         session, first, later = start(), mlp(), mlp()
         one = trained(first)

@@ -9,6 +9,7 @@ from typing import Any
 from ...knobs._compiler import BackwardFailed
 from ...knobs._outputs import nodes_behind, tensors
 from ...knobs._random import common_sources, put_back_after
+from .. import observer
 from ..suspects import Net
 
 
@@ -51,9 +52,12 @@ def rehearse(model: Any, given: Any, output: Any, device: str) -> None:
 
 @contextmanager
 def unheard() -> Iterator[None]:
-    """Keep what the program's code prints out of its output, when it runs once more than the program has it run."""
+    """Keep what the program's code prints out of its output, and what it calls from followers, when it runs once more
+    than the program has it run.
+    """
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
-        yield
+        with observer.silence():
+            yield
 
 
 def _are_behind(weights: list[Any], given: Any) -> bool:

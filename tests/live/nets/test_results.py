@@ -124,6 +124,13 @@ def tf32(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("tf32")
+def test_a_report_in_between_does_not_take_that_for_the_programs_choice() -> None:
+    with flags.without(["matmul_precision"]):
+        assert torch.get_float32_matmul_precision() == "highest"
+        assert [(row.status, row.after) for row in flags.rows_now()] == [("applied", "tf32")]
+
+
+@pytest.mark.usefixtures("tf32")
 def test_tf32_is_off_in_the_plain_call_alone_and_not_blamed_for_another_setting() -> None:
     levels: list[str] = []
 
