@@ -25,6 +25,7 @@ from .flags import failed
 from .installer import Installer, SetFlag
 from .iterations import Iterations
 from .models import family, key, layers_of
+from .nets import tolerances
 from .outcome import Outcome, left, line
 from .root import Root, found_roots, is_ddp, root_of
 from .safety import compare_speed, spread
@@ -180,6 +181,7 @@ class Injection(observer.Follower):
                 self._say(f"channels_last was not put in: {row.why}")
 
     def _turn_on(self, finder: ModelFinder) -> None:
+        tolerances.without_tf32(finder.features, self._say)
         roots = []
         for root in found_roots(finder, self._optimizers):
             root.converted, root.failed, root.say = root.model in self._converted, self._failed, self._say

@@ -55,9 +55,13 @@ def unheard() -> Iterator[None]:
     """Keep what the program's code prints out of its output, and what it calls from followers, when it runs once more
     than the program has it run.
     """
-    with Path(os.devnull).open("w", encoding="utf-8") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
-        with observer.silence():
-            yield
+    with (
+        observer.silence(),
+        Path(os.devnull).open("w", encoding="utf-8") as nowhere,
+        redirect_stdout(nowhere),
+        redirect_stderr(nowhere),
+    ):
+        yield
 
 
 def _are_behind(weights: list[Any], given: Any) -> bool:
