@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ..knobs._called import PLACE
 from ..knobs.amp_dtype import has_backward_hook, is_hooked
-from . import observer
+from . import flags, observer
 from .call import Call
 from .nets import slower_tf32
 from .nets.backward import Rehearsal
@@ -34,7 +34,8 @@ def spread(root: Root, *, is_tuned: bool = False) -> None:
         return
     if "amp_dtype" in on:
         observer.follow(NotFinite(root))
-    suspects.nets.append(VaryingShapes(root))
+    if "channels_last" in on or flags.is_ours("cudnn_benchmark", True):
+        suspects.nets.append(VaryingShapes(root))
     suspects.nets.append(Results(root, _obstacle(root)))
 
 
