@@ -101,6 +101,14 @@ TRAPS: dict[str, Trap] = {
     "compiled_graph_breaks": Trap(rows=rows(compile=PUT), compiles=True),
     "compiled_mlp": Trap(rows=rows(compile=PUT), compiles=True),
     "compiled_retain_graph": Trap(rows=rows(compile=PUT), compiles=True),
+    "compiled_spectral_norm": Trap(rows=rows(compile=PUT), compiles=True),
+    "compiled_spectral_norm_in_buffers": Trap(
+        rows=rows(compile="failed: its call failed with it: BackwardFailed: its backward pass needs buffers"),
+        compiles=True,
+        since=(2, 8),
+        script="compiled_spectral_norm",
+        argv=("buffers",),
+    ),
     "compiled_unfreezing": Trap(rows=rows(compile=PUT), compiles=True),
     "compiled_unfreezing_with_another_head": Trap(
         rows=rows(compile=PUT), compiles=True, script="compiled_unfreezing", argv=("head",)

@@ -68,8 +68,8 @@ def nets():
         yield without, best()
 print(json.dumps(list(globals()[sys.argv[2]]())))
 '''
-MOST_SECONDS = 50e-6
-"""1 % of a step of 5 ms, which 500 modules take."""
+MOST = 0.01
+"""The share of a step of 500 modules, which takes 5 ms in FP32."""
 TRIES = 4
 
 
@@ -77,7 +77,7 @@ def more(what: str, device: str, said: str) -> float:
     words = [sys.executable, "-c", STEPS, str(Path(SHIM).with_name("private.py")), what]
     done = command(words, environment(ALL, device=device))
     assert said in done.stderr
-    return statistics.median(with_it - without for without, with_it in json.loads(done.stdout))
+    return statistics.median(with_it / without for without, with_it in json.loads(done.stdout)) - 1
 
 
 @pytest.mark.exhaustive
@@ -91,6 +91,7 @@ def more(what: str, device: str, said: str) -> float:
 )
 def test_a_step_of_500_modules_takes_as_long_as_without(what: str, device: str, said: str) -> None:
     tried: list[float] = []
-    while len(tried) < TRIES and min(tried, default=1.0) > MOST_SECONDS:  # another process may run beside them
+    while len(tried) < TRIES and min(tried, default=1.0) > MOST:  # another process may run beside them
         tried.append(more(what, device, said))
-    print(tried); assert min(tried) <= MOST_SECONDS, tried
+    print(tried)
+    assert min(tried) <= MOST, tried

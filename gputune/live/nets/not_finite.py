@@ -25,6 +25,7 @@ MOST = 16
 """Modules, evenly spread: of 500 all took 180 us of each step on a CPU, and these take 20."""
 EVERY = 16
 """The answers for so many steps are read together."""
+_GRADIENT = attrgetter("grad")
 
 
 @cache
@@ -46,10 +47,10 @@ def _keep_counts() -> None:
 class _Answers:
     """Whether the gradients of one optimizer's steps are finite. On a GPU a step costs a single kernel."""
 
-    def __init__(self, device: Any) -> None:
-        import torch
-
-        self._one = torch.ones((), device=device)
+    def __init__(self, weights: list[Any]) -> None:
+        """`weights` are those whose gradients are tested."""
+        self._weights = weights
+        self._one: Any = None
         self._block: Any = None
         """Zeros for the answers to `EVERY` steps, until it is on its way."""
         self._unused: list[Any] = []
@@ -59,11 +60,15 @@ class _Answers:
         self._left_out = 0.0
         """How many steps are known to have been left out."""
 
-    def ask(self, gradients: list[Any]) -> Any:
-        """The answer, which is 0 where they are finite."""
+    def ask(self) -> Any:
+        """The answer, which is 0 where all are finite; None if there are no gradients."""
         import torch
 
+        gradients = [one for one in map(_GRADIENT, self._weights) if one is not None and not one.is_sparse]
+        if not gradients:
+            return None
         if not self._unused:
+            self._one = torch.ones((), device=gradients[0].device)
             self._block = torch.zeros(EVERY, device=self._one.device)
             self._unused = list(self._block.unbind())
         found = self._unused.pop()
@@ -100,19 +105,22 @@ class _Answers:
             torch._foreach_sub_(counts, self._left_out)
 
 
+def _tested(model: Any) -> list[Any]:
+    """The weights whose gradients are tested."""
+    found = []
+    for module in model.modules():
+        if own := [one for one in module._parameters.values() if one is not None and one.requires_grad]:
+            found.append(min(own, key=lambda one: one.numel()))
+    return found[:: math.ceil(len(found) / MOST) or 1]
+
+
 class NotFinite(observer.Follower):
     """Tests the gradients of one model before each step of its optimizers, while mixed precision is on."""
 
     def __init__(self, root: Any) -> None:
         self._root = root
-        found = []
-        for module in root.model.modules():
-            if own := [one for one in module._parameters.values() if one is not None and one.requires_grad]:
-                found.append(min(own, key=lambda one: one.numel()))
-        tested = found[:: math.ceil(len(found) / MOST) or 1]
-        self._weights: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary({root.model: tested})
         self._answers: weakref.WeakKeyDictionary[Any, _Answers] = weakref.WeakKeyDictionary()
-        """By optimizer."""
+        """By optimizer, which keeps the weights."""
         self._withheld: list[tuple[Any, Any]] = []
         """Weights whose gradients are put aside while a step runs."""
         self._marked: Any = None
@@ -123,9 +131,12 @@ class NotFinite(observer.Follower):
         root = self._root
         if root.model is None:
             observer.leave(self)
-        elif root.call.dtype is not None and optimizer in root.optimizers and self._is_free(optimizer):
+        elif root.call.dtype is not None and self._is_free(optimizer):
             try:
-                self._test(optimizer)
+                if (answers := self._answers.get(optimizer)) is None and optimizer in root.optimizers:
+                    answers = self._answers[optimizer] = _Answers(_tested(root.model))
+                if answers is not None:
+                    self._test(optimizer, answers)
             except RuntimeError as error:
                 observer.leave(self)
                 root.say(f"{root.name}'s gradients are not tested: {flags.error_text(error)}")
@@ -148,14 +159,10 @@ class NotFinite(observer.Follower):
         if self._is_over and (answers := self._answers.pop(optimizer, None)):
             answers.uncount(optimizer)
 
-    def _test(self, optimizer: Any) -> None:
-        tested = map(attrgetter("grad"), self._weights[self._root.model])
-        gradients = [one for one in tested if one is not None and not one.is_sparse]
-        if not gradients:
+    def _test(self, optimizer: Any, answers: _Answers) -> None:
+        found = answers.ask()
+        if found is None:
             return
-        if (answers := self._answers.get(optimizer)) is None:
-            answers = self._answers[optimizer] = _Answers(gradients[0].device)
-        found = answers.ask(gradients)
         if all(group.get("fused") for group in optimizer.param_groups):
             _keep_counts()
             optimizer.found_inf, self._marked = found, optimizer
