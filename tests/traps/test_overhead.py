@@ -93,5 +93,4 @@ def test_a_step_of_500_modules_takes_as_long_as_without(what: str, device: str, 
     tried: list[float] = []
     while len(tried) < TRIES and min(tried, default=1.0) > MOST:  # another process may run beside them
         tried.append(more(what, device, said))
-    print(tried)
     assert min(tried) <= MOST, tried
