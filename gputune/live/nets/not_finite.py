@@ -37,7 +37,7 @@ def _keep_counts() -> None:
 
     @wraps(subtract)
     def _foreach_sub_(counts: Any, others: Any, **named: Any) -> Any:
-        if isinstance(others, list) and getattr(others[0], "is_answer_of_gputune", False):
+        if isinstance(others, list) and others and getattr(others[0], "is_answer_of_gputune", False):
             return None
         return subtract(counts, others, **named)
 

@@ -1,7 +1,7 @@
 """A forward that iterates until what it computes is exact enough keeps FP32 matmuls and no mixed precision.
 
-A fixed point that FP32 meets to 1e-4 in 10 rounds stays 6e-4 away in bfloat16, and one to 1e-5 stays 2e-5 away in TF32:
-such a loop ends at its last round, with a warning or an exception of the program's, or never.
+A fixed point that FP32 meets to 1e-4 in 10 rounds stays 6e-4 away in bfloat16, and 2e-5 with factors rounded as TF32
+rounds them: such a loop ends at its last round, with a warning or an exception of the program's, or never.
 
 A frame that reads numbers from floating-point tensors at one place, for the second time, is in such a loop. (Another
 call of the same function has another frame, so a layer that looks at its input is in none.)
@@ -32,7 +32,7 @@ class _Watch:
             self._compared.add(frame)
 
     def read(self, tensor: Any, frame: Any) -> None:
-        is_number = tensor.is_floating_point() or (tensor.dtype.itemsize == 1 and frame in self._compared)
+        is_number = tensor.is_floating_point() or (str(tensor.dtype) == "torch.bool" and frame in self._compared)
         if not is_number or not _is_in_forward(frame):
             return
         self._compared.discard(frame)
