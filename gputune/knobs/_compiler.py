@@ -1,11 +1,12 @@
 """torch.compile where it would silently compute something else than it was given."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from functools import cache, partial, wraps
 from typing import Any
 
+from ._backward import BackwardFailed, Changes
 from ._outputs import nodes_behind
 
 
@@ -136,7 +137,8 @@ def inductor_in_parts(
 
     if not goes_on():
         return graph  # type: ignore[no-any-return]
-    weights, buffers = tuple(graph.parameters()), tuple(graph.buffers())  # torch 2.4 leaves them within the graph
+    weights = tuple(graph.parameters())  # torch 2.4 leaves them within the graph
+    changes = Changes(tuple(graph.buffers()))
     behind, used = _behind_outputs(graph, weights, inputs)
     apart = {one for some in behind.values() for one in some if not all(one in others for others in behind.values())}
     copied = fx.Graph()  # since compiling changes the other
@@ -148,16 +150,16 @@ def inductor_in_parts(
 
     def call(*inputs: Any) -> Any:
         given = (*weights, *inputs)
-        versions = None if places else _versions((*buffers, *inputs))
+        changes.begin(inputs)
         if any(_may_have_hooks(given[index]) for index in apart):
             return uncompiled(*inputs)
         outputs = run(*inputs)
         ends = {index: end for index, one in enumerate(outputs) if (end := _end(one))}
         if ends:
             node, _ = next(iter(ends.values()))
-            if versions is not None:
-                _keeps_none([one for one, version in versions if one._version != version], node)
+            if not places:
                 places.extend(_places(node, given))
+            changes.check(node)
             behind_ends = {number: behind.get(index, set()) for index, (_, number) in ends.items()}
             node.register_hook(partial(_as_uncompiled, behind_ends, places))
         computed = {index: one for index, one in enumerate(outputs) if getattr(one, "grad_fn", None) is not None}
@@ -168,28 +170,6 @@ def inductor_in_parts(
         return outputs
 
     return call
-
-
-def _versions(given: Iterable[Any]) -> list[tuple[Any, int]]:
-    """Those that are tensors which count how often they were written to, and their counts."""
-    import torch
-
-    return [(one, one._version) for one in given if isinstance(one, torch.Tensor) and not one.is_inference()]
-
-
-def _keeps_none(changed: Collection[Any], node: Any) -> None:
-    """Raise BackwardFailed if a backward pass needs buffers that the next call changes, as for a spectral norm."""
-    places = {one.data_ptr() for one in changed if one.numel()}
-    if any(one is not None and one.data_ptr() in places for one in node.saved_tensors):
-        error = BackwardFailed("its backward pass needs buffers that its next call changes")
-        error.setting = "compile"
-        raise error
-
-
-class BackwardFailed(RuntimeError):
-    """The backward pass of a compiled call fails, or would not do what an uncompiled one does."""
-
-    setting: str | None = None  # the one to blame, if it is known
 
 
 class _Hooks(OrderedDict[int, Callable[..., Any]]):

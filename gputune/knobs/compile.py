@@ -16,9 +16,9 @@ from typing import Any
 
 from ..resources.printable import printable
 from . import Numerics, Obstacle, Phase, Root, Stage, Value
+from ._backward import BackwardFailed
 from ._called import PLACE, called
 from ._compiler import (
-    BackwardFailed,
     Compiled,
     graphs,
     inductor_in_parts,

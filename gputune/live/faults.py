@@ -15,6 +15,8 @@ OWN = __name__.removesuffix(".live.faults")
 KINDS = (RuntimeError, NotImplementedError, TypeError, ValueError, AssertionError)
 """The classes, exactly, of exceptions that torch's operators raise for dtypes and layouts. A subclass of one is the
 program's own."""
+COMPILER = ("torch._dynamo.", "torch._functorch.", "torch._inductor.")
+"""The modules of torch's compiler, which also raises in words that nothing tells apart."""
 OTHERS = re.compile(r"\b(found|got)\b.*\b(double|long|int|short|byte|char|bool|half|complex\w*)\b", re.IGNORECASE)
 """Torch's messages about dtypes that gputune never turns on, which tell a fault of the program's own."""
 
@@ -24,10 +26,12 @@ def may_be_a_settings(error: Exception, settings: Iterable[str]) -> bool:
     `FAULTS`), or whether gputune did. What the program's own `raise` raised is the program's, whatever it says. An
     assert that reads what a setting changes is not.
     """
+    trace, names = innermost(error), list(settings)
     if is_the_compilers(error) or isinstance(error, Uncopied | Found):
         return True
-    trace = innermost(error)
-    words = [load(name).FAULTS for name in settings]
+    if "compile" in names and _home(error).startswith(COMPILER):
+        return True
+    words = [load(name).FAULTS for name in names]
     if trace is None or type(error) not in KINDS or not words:
         return False
     text, faults = str(error), re.compile("|".join(words), re.IGNORECASE)
@@ -61,13 +65,15 @@ def innermost(error: BaseException) -> TracebackType | None:
 
 def is_the_programs(error: BaseException) -> bool:
     """Whether its innermost frame is neither torch's nor gputune's."""
+    trace, home = innermost(error), _home(error)
+    ours = home == OWN or home.startswith(f"{OWN}.") or home.partition(".")[0] == "torch"
+    return trace is not None and not ours and not trace.tb_frame.f_code.co_filename.startswith("<eval_with_key>")
+
+
+def _home(error: BaseException) -> str:
+    """The name of the module of an exception's innermost frame."""
     trace = innermost(error)
-    if trace is None:
-        return False
-    frame = trace.tb_frame
-    home = str(frame.f_globals.get("__name__", ""))
-    ours = home == OWN or home.startswith(f"{OWN}.")
-    return not ours and home.partition(".")[0] != "torch" and not frame.f_code.co_filename.startswith("<eval_with_key>")
+    return "" if trace is None else str(trace.tb_frame.f_globals.get("__name__", ""))
 
 
 def _is_raise(trace: TracebackType) -> bool:

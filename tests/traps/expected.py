@@ -97,6 +97,13 @@ TRAPS: dict[str, Trap] = {
         script="checkpointing",
         argv=("sequence",),
     ),
+    "compiled_ddp": Trap(rows=rows(compile=PUT), compiles=True),
+    "compiled_ddp_small_buckets": Trap(
+        rows=rows(compile="failed: its call failed with it: AssertionError: First bucket"),
+        compiles=True,
+        script="compiled_ddp",
+        argv=("small",),
+    ),
     "compiled_gradient_penalty": Trap(rows=rows(compile=PUT), compiles=True, script="gradient_penalty", argv=("3",)),
     "compiled_graph_breaks": Trap(rows=rows(compile=PUT), compiles=True),
     "compiled_mlp": Trap(rows=rows(compile=PUT), compiles=True),

@@ -6,7 +6,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from ...knobs._compiler import BackwardFailed
+from ...knobs._backward import BackwardFailed
 from ...knobs._outputs import nodes_behind, tensors
 from ...knobs._random import common_sources, put_back_after
 from .. import observer
