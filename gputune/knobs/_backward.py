@@ -16,28 +16,26 @@ class BackwardFailed(RuntimeError):
 
 
 class Changes:
-    """Finds in the first real calls of a graph which of its inputs and buffers it changes."""
+    """Finds in the first real call of a graph which of its inputs and buffers it changes."""
 
     def __init__(self, buffers: Sequence[Any]) -> None:
         self._buffers, self._are_known = buffers, False
-        self._versions: list[tuple[Any, int]] = []
 
-    def begin(self, inputs: Sequence[Any]) -> None:
+    def before(self, inputs: Sequence[Any]) -> list[tuple[Any, int]]:
+        """What a call may change, with the counts of how often it was written to; nothing if that is known."""
         import torch
         from torch._subclasses import FakeTensor
 
-        if self._are_known:
-            return
+        if self._are_known or any(isinstance(one, FakeTensor) for one in inputs):
+            return []
         tensors = [one for one in (*self._buffers, *inputs) if isinstance(one, torch.Tensor)]
-        real = [one for one in tensors if not isinstance(one, FakeTensor) and not one.is_inference()]
-        self._versions = [(one, one._version) for one in real]
+        return [(one, one._version) for one in tensors if not one.is_inference()]
 
-    def check(self, node: Any) -> None:
-        """Raise BackwardFailed if the backward pass `node` needs what the graph's next call changes."""
-        places = {one.data_ptr() for one, version in self._versions if one._version != version and one.numel()}
+    def check(self, versions: Sequence[tuple[Any, int]], node: Any) -> None:
+        """Raise BackwardFailed if the backward pass `node` of a call needs what the next call changes."""
+        places = {one.data_ptr() for one, version in versions if one._version != version and one.numel()}
         if places and any(one is not None and one.data_ptr() in places for one in node.saved_tensors):
             error = BackwardFailed("its backward pass needs buffers that its next call changes")
             error.setting = "compile"
             raise error
-        self._are_known = bool(self._versions)
-        self._versions = []
+        self._are_known |= bool(versions)

@@ -150,7 +150,7 @@ def inductor_in_parts(
 
     def call(*inputs: Any) -> Any:
         given = (*weights, *inputs)
-        changes.begin(inputs)
+        versions = changes.before(inputs)
         if any(_may_have_hooks(given[index]) for index in apart):
             return uncompiled(*inputs)
         outputs = run(*inputs)
@@ -159,7 +159,7 @@ def inductor_in_parts(
             node, _ = next(iter(ends.values()))
             if not places:
                 places.extend(_places(node, given))
-            changes.check(node)
+            changes.check(versions, node)
             behind_ends = {number: behind.get(index, set()) for index, (_, number) in ends.items()}
             node.register_hook(partial(_as_uncompiled, behind_ends, places))
         computed = {index: one for index, one in enumerate(outputs) if getattr(one, "grad_fn", None) is not None}

@@ -54,8 +54,6 @@ def _reasons(root: Root) -> dict[str, object]:
         "the loss factorises matrices, which half precision would change": "linear algebra" in root.features,
         "the loss takes logarithms of its sigmoids, which half precision rounds to 0 and 1": seen.sigmoids
         and "logarithms" in root.features,
-        "its forward iterates to a tolerance, which half precision may never meet": "iterations to a tolerance"
-        in root.features,
         "it uses selective checkpointing": "selective checkpointing" in root.features,
         f"{functions}: an autograd.Function that may not bear autocast (it lacks custom_fwd)": functions,
         "torch computes its RNNs in float16, which needs a loss scaler in the script": has_rnns,

@@ -35,13 +35,6 @@ undoing, chooses = undoing_matmul, chooses_matmul
 
 
 def obstacle(root: Root, value: str) -> Obstacle | None:
-    """TF32 stays off if the loss factorises matrices (`live.nets.linear_algebra`), and if a forward iterates to a
-    tolerance (`live.nets.tolerances`).
-    """
-    if value != "tf32":
-        return None
-    if "linear algebra" in root.features:
-        return Obstacle("the loss factorises matrices, which TF32 would change")
-    if "iterations to a tolerance" in root.features:
-        return Obstacle("a forward iterates to a tolerance, which TF32 may never meet")
-    return None
+    """TF32 stays off in a program whose loss factorises matrices (`live.nets.linear_algebra`)."""
+    factorises = value == "tf32" and "linear algebra" in root.features
+    return Obstacle("the loss factorises matrices, which TF32 would change") if factorises else None

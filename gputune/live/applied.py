@@ -30,6 +30,7 @@ class Reason(Enum):
     NO_STEP = "no optimizer took two steps"
     MANY_MODELS = "{0} modules are called one by one"
     OTHER_MODELS = "tuned for other models than this program's"
+    CAPTURES = "the program captures a CUDA graph"
     FEW_CALLS = "no optimizer took two steps, and no dozen calls were made without gradients"
     NO_LOADER = "no DataLoader was asked for a batch"
     NO_IMAGES = "it has no 2-d convolutions"

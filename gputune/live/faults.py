@@ -15,7 +15,7 @@ OWN = __name__.removesuffix(".live.faults")
 KINDS = (RuntimeError, NotImplementedError, TypeError, ValueError, AssertionError)
 """The classes, exactly, of exceptions that torch's operators raise for dtypes and layouts. A subclass of one is the
 program's own."""
-COMPILER = ("torch._dynamo.", "torch._functorch.", "torch._inductor.")
+COMPILER = ("torch._dynamo.", "torch._functorch._aot_autograd", "torch._inductor.")
 """The modules of torch's compiler, which also raises in words that nothing tells apart."""
 OTHERS = re.compile(r"\b(found|got)\b.*\b(double|long|int|short|byte|char|bool|half|complex\w*)\b", re.IGNORECASE)
 """Torch's messages about dtypes that gputune never turns on, which tell a fault of the program's own."""
@@ -29,7 +29,7 @@ def may_be_a_settings(error: Exception, settings: Iterable[str]) -> bool:
     trace, names = innermost(error), list(settings)
     if is_the_compilers(error) or isinstance(error, Uncopied | Found):
         return True
-    if "compile" in names and _home(error).startswith(COMPILER):
+    if "compile" in names and _home(error).startswith(COMPILER) and may_be_another_uncompiled(error):
         return True
     words = [load(name).FAULTS for name in names]
     if trace is None or type(error) not in KINDS or not words:

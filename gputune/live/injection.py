@@ -25,7 +25,6 @@ from .flags import failed
 from .installer import Installer, SetFlag
 from .iterations import Iterations
 from .models import family, key, layers_of
-from .nets import tolerances
 from .outcome import Outcome, left, line
 from .root import Root, found_roots, is_ddp, root_of
 from .safety import compare_speed, spread
@@ -54,6 +53,8 @@ class Injection(observer.Follower):
         self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._awaited: weakref.ref[Any] | None = None
         """The optimizer whose next step ends what is looked at: the last one that stepped in the first iteration."""
+        self._roots: list[Root] = []
+        """The models in which something may be on."""
         self._is_first = False
         """Whether no optimizer has stepped twice since the first one did."""
         self._tuned: TunedProgram | None = None
@@ -114,12 +115,14 @@ class Injection(observer.Follower):
             self._turn_on(self._finder)
 
     def capture_begun(self) -> None:
-        """What is captured is left as it is: in a graph nothing can be watched, or turned on later."""
-        if self._finder.is_active or self._inference_finder.is_active:
-            self._awaited = None
-            self._finder.stop()
-            self._stop_inference()
-            self._outcome.nothing("the program captures a CUDA graph")
+        """From now on nothing is turned on, and no weight moves: a graph has its weights where they are now."""
+        self._awaited = None
+        self._finder.stop()
+        self._stop_inference()
+        observer.leave(self)
+        self._outcome.nothing(Reason.CAPTURES())
+        for root in self._roots:
+            root.leave_out_of_graphs("channels_last")
 
     def _inferred(self) -> None:
         """An iteration of a program that seems to be inference-only has ended."""
@@ -181,7 +184,6 @@ class Injection(observer.Follower):
                 self._say(f"channels_last was not put in: {row.why}")
 
     def _turn_on(self, finder: ModelFinder) -> None:
-        tolerances.without_tf32(finder.features, self._say)
         roots = []
         for root in found_roots(finder, self._optimizers):
             root.converted, root.failed, root.say = root.model in self._converted, self._failed, self._say
@@ -211,6 +213,7 @@ class Injection(observer.Follower):
                 return
         self._tuned = tuned = tuned and self._for_this_torch(tuned)
         self._done.update(root.model for root in roots)
+        self._roots += roots
         settings, in_models = tuned.settings if tuned else {}, knobs.in_models()
         flags = {name: value for name, value in settings.items() if name not in in_models}
         rows = self._switch(Installer(roots, self._set_flag, guarded=True), flags, trains)

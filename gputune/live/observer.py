@@ -98,11 +98,13 @@ def leave(follower: Follower, *events: str) -> None:
 def silence() -> Iterator[None]:
     """Tell nobody of what this thread does meanwhile, since the program has not asked for it."""
     place = here()
+    was_silent = place in _silent
     _silent.add(place)
     try:
         yield
     finally:
-        _silent.discard(place)
+        if not was_silent:
+            _silent.discard(place)
 
 
 def here() -> Place:

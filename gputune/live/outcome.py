@@ -15,7 +15,8 @@ from .root import Root
 from .states import iterator_in
 
 PROVISIONAL = (
-    Reason.NO_STEP, Reason.FEW_CALLS, Reason.NO_MODEL, Reason.MANY_MODELS, Reason.OTHER_MODELS, Reason.NO_LOADER,
+    Reason.NO_STEP, Reason.CAPTURES, Reason.FEW_CALLS, Reason.NO_MODEL, Reason.MANY_MODELS, Reason.OTHER_MODELS,
+    Reason.NO_LOADER,
 )  # fmt: skip
 """Reasons of a row that stands only as long as nothing is known of any model."""
 

@@ -17,7 +17,7 @@ Function = Callable[..., Any]
 Feature = Literal[
     "autocast", "selective checkpointing", "reentrant checkpointing",
     "double backward", "backward by parts", "gradients of outputs", "hooks on activations", "linear algebra",
-    "logarithms", "iterations to a tolerance",
+    "logarithms",
 ]  # fmt: skip
 """A feature of torch that a program uses itself, and that a setting may not bear."""
 
@@ -232,7 +232,6 @@ def feature_used(used: Callable[[Feature, str | None], None]) -> Undo:
 
     from .nets.linear_algebra import is_behind
     from .nets.probabilities import takes_logarithms
-    from .nets.tolerances import watched
 
     def entered(context: Any, *_: Any) -> None:
         # During backward, checkpointing enters what the forward pass had, and that may be gputune's.
@@ -257,7 +256,6 @@ def feature_used(used: Callable[[Feature, str | None], None]) -> Undo:
     made += [noted(selective, "__init__", lambda *_, **__: used("selective checkpointing", None))]
     made += [noted(reentrant, "forward", lambda *_, **__: used("reentrant checkpointing", None))]
     made += [noted(torch.autograd, "_make_grads", beginning)]
-    made += [watched(lambda device: used("iterations to a tolerance", device))]
     return together(made)
 
 

@@ -141,11 +141,13 @@ class Root:
             self.call.suspects.forget(name)
         self.failed(names, why)
 
-    def leave_out_of_graphs(self) -> None:
-        """Turn everything off, as a CUDA graph is captured before all is known of it."""
-        names = [name for name in self.call.suspects.names if not (self.is_ddp and name == "channels_last")]
-        if names:
-            self.refuse(names, "the program captures a CUDA graph before they were tested in it")
+    def leave_out_of_graphs(self, *names: str) -> None:
+        """Turn everything off, or these settings, as the program is about to capture a CUDA graph."""
+        if self.model is None:
+            return
+        on = [name for name in self.call.suspects.names if name in names or not names]
+        if on := [name for name in on if not (self.is_ddp and name == "channels_last")]:
+            self.refuse(on, "the program captures a CUDA graph, in which it cannot be turned off later")
 
     @property
     def kept(self) -> list[Attribute]:

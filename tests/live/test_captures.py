@@ -5,35 +5,36 @@ from typing import Any
 
 import pytest
 import torch
-from hands_on import capture, mlp, unfollowed
+from hands_on import capture, convnet, mlp, unfollowed
 
 from gputune.knobs._called import PLACE
 from gputune.live.advice import Advice
 from gputune.live.applied import Applied
+from gputune.live.call import call_of
 from gputune.live.injection import Injection
 from gputune.live.nets import slower
 
 X = torch.ones(2, 4)
-BEFORE = "the program captures a CUDA graph before they were tested in it"
+WHY = "the program captures a CUDA graph, in which it cannot be turned off later"
 
 
 class Program:
-    def __init__(self) -> None:
+    def __init__(self, model: Any, **general: Any) -> None:
         self.said: list[str] = []
-        self.model = mlp()
+        self.model = model
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)
         self.injection = Injection(
-            Advice(device="cpu", general={"amp_dtype": "bfloat16"}), self._no_flag, self.said.append
+            Advice(device="cpu", general={"amp_dtype": "bfloat16", **general}), self._no_flag, self.said.append
         )
         self.injection.start()
 
     def _no_flag(self, name: str, value: Any) -> Applied:
         raise AssertionError(name)
 
-    def trains(self, steps: int) -> None:
+    def trains(self, steps: int, x: Any = X) -> None:
         for _ in range(steps):
             self.optimizer.zero_grad()
-            self.model(X).square().mean().backward()
+            self.model(x).square().mean().backward()
             self.optimizer.step()
 
     @property
@@ -50,7 +51,7 @@ class Program:
 def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[Program]:
     monkeypatch.delenv("RANK", raising=False)
     with unfollowed():
-        yield Program()
+        yield Program(mlp())
 
 
 def test_nothing_is_turned_on_in_a_program_that_is_still_looked_at(program: Program) -> None:
@@ -71,8 +72,8 @@ def test_what_is_not_yet_tested_goes_off_and_is_told_once(program: Program, step
     assert not program.is_mixed
     program.trains(8)
     capture()
-    assert (program.is_mixed, program.said[1:]) == (False, [f"amp_dtype turned off: {BEFORE}"])
-    assert program.became == f"failed: {BEFORE}"
+    assert (program.is_mixed, program.said[1:]) == (False, [f"amp_dtype turned off: {WHY}"])
+    assert program.became == f"failed: {WHY}"
 
 
 def test_what_was_tested_stays_on(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,10 +84,32 @@ def test_what_was_tested_stays_on(program: Program, monkeypatch: pytest.MonkeyPa
     assert len(program.said) == 1
 
 
-def test_a_capture_before_the_first_step_changes_nothing(program: Program) -> None:
+def test_channels_last_goes_off_all_the_same_as_a_graph_would_not_follow_weights_that_move(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(slower, "verdict", lambda pairs: True)
+    with unfollowed():
+        program = Program(convnet(), channels_last=True)
+        program.trains(40, torch.ones(2, 3, 8, 8))
+        assert call_of(program.model, "cpu").channels_last
+        capture()
+        before = [one.data_ptr() for one in program.model.parameters()]
+        program.trains(4, torch.ones(2, 3, 8, 8))
+        assert not call_of(program.model, "cpu").channels_last
+        assert program.is_mixed
+        assert [one.data_ptr() for one in program.model.parameters()] == before
+
+
+@pytest.mark.parametrize("steps", [0, 3])
+def test_nothing_is_turned_on_after_a_capture_in_any_model(program: Program, steps: int) -> None:
+    program.trains(steps)
     capture()
-    program.trains(2)
-    assert program.is_mixed
+    said = list(program.said)
+    program.trains(3)
+    program.model = other = mlp()
+    program.optimizer = torch.optim.SGD(other.parameters(), lr=0.01)
+    program.trains(4)
+    assert (program.is_mixed, program.said) == (False, said)
 
 
 def test_a_graph_of_the_compilers_is_none_of_the_programs(program: Program) -> None:

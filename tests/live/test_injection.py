@@ -11,7 +11,6 @@ from hands_on import LateError, alarm, convnet, mlp, ring, unfollowed
 from torch import nn
 
 from gputune.knobs._called import PLACE
-from gputune.live import flags
 from gputune.live.advice import Advice, Loading, TunedProgram
 from gputune.live.applied import Applied
 from gputune.live.finding import PATIENCE
@@ -121,24 +120,6 @@ class TestWhen:
             step(seldom, generator)
         assert is_mixed(generator)
         assert [line for line in session.said if "Linear" in line] == []
-
-    def test_tf32_goes_off_where_a_forward_iterates_to_a_tolerance(
-        self, start: Start, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        class Halving(nn.Linear):
-            def forward(self, x: Any) -> Any:
-                error = x.detach().square().sum()
-                while error > 1e-4:
-                    error = error / 2
-                return super().forward(x)
-
-        monkeypatch.setattr(flags, "rows", {})
-        monkeypatch.setattr(flags, "_ours", {})
-        flags.set_now("matmul_precision", "tf32")
-        session = start()
-        trained(nn.Sequential(Halving(4, 4), nn.Linear(4, 1)))
-        assert torch.get_float32_matmul_precision() == "highest"
-        assert session.said[0].startswith("matmul_precision tf32 was turned off: a forward iterates to a tolerance")
 
     def test_a_model_of_a_later_optimizer_gets_its_own(self, start: Start) -> None:
         session, first, later = start(), mlp(), mlp()

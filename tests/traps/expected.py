@@ -178,10 +178,6 @@ TRAPS: dict[str, Trap] = {
     "jit_trace": Trap(rows=IMAGES),
     "keyboard_interrupt": Trap(fresh=True, raises=True, script="ending", argv=("interrupted",)),
     "keyboard_interrupt_in_forward": Trap(),
-    "iterates_to_a_tolerance": Trap(rows=rows("skipped: its forward iterates to a tolerance")),
-    "iterates_to_a_tolerance_or_raises": Trap(
-        rows=rows("skipped: its forward iterates to a tolerance"), script="iterates_to_a_tolerance", argv=("raises",)
-    ),
     "lazy_modules": Trap(rows=IMAGES),
     "lbfgs": Trap(rows=all_rows("skipped: trained by"), script="closure", argv=("lbfgs",)),
     "lbfgs_tf32": Trap(

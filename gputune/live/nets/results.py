@@ -86,8 +86,7 @@ class Results(observer.Follower, Net):
 
     def capture_begun(self) -> None:
         self._end()
-        if self._root.model is not None:
-            self._root.leave_out_of_graphs()
+        self._root.leave_out_of_graphs()
 
     def called(self, one: Any, before: Before | None, output: Any) -> None:
         """Keep the first call of a step in which all settings are on."""

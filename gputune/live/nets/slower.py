@@ -64,7 +64,7 @@ class Slower(observer.Follower):
         """Nothing can be switched within a graph, nor turned off later."""
         self._end()
         for root in self._roots:
-            root.leave_out_of_graphs() if root.model is not None else None
+            root.leave_out_of_graphs()
 
     def _end(self) -> None:
         observer.leave(self._iterations)
