@@ -22,7 +22,9 @@ class Changes:
         self._buffers, self._are_known = buffers, False
 
     def before(self, inputs: Sequence[Any]) -> list[tuple[Any, int]]:
-        """What a call may change, with the counts of how often it was written to; nothing if that is known."""
+        """The tensors that a call may change, each with the count of how often it was written to; none once that is
+        known.
+        """
         import torch
         from torch._subclasses import FakeTensor
 

@@ -1,4 +1,4 @@
-"""What is off while a step of torch's LBFGS runs, which compares losses more finely than half precision and TF32 do."""
+"""Knows while a step of torch's LBFGS runs, which compares losses more finely than half precision and TF32 do."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -110,8 +109,6 @@ def _begin() -> None:
 
 def now() -> list[dict[str, Any]]:
     """The rows of all settings as they are now: `changed-later` if the program has set something else since."""
-    if timing := sys.modules.get(f"{__package__}.nets.slower_tf32"):
-        timing.leave()  # which may have switched it
     turned_on = [row for injection in _injections for name, row in injection.rows.items() if name not in flags.rows]
     return [row.plain for row in (*flags.rows_now(), *turned_on)]
 

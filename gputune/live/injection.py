@@ -11,7 +11,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from .. import knobs
@@ -82,8 +82,7 @@ class Injection(observer.Follower):
         return [self.advice.general, *self.advice.families.values(), *(one.settings for one in self.advice.programs)]
 
     def _expected(self) -> list[str]:
-        in_models = knobs.in_models()
-        values = [(name, one.get(name)) for one in self._all_values() for name in in_models]
+        values = [(name, one.get(name)) for one in self._all_values() for name in knobs.in_models()]
         return sorted({name for name, value in values if not knobs.is_default(knobs.load(name), value)})
 
     def optimizer_stepped(self, optimizer: Any) -> None:
@@ -162,7 +161,7 @@ class Injection(observer.Follower):
         from ..knobs import channels_last
 
         root = root_of(self._finder, model, Seen(model=weakref.ref(model), shapes=[]), self._optimizers)
-        root.converted, root.failed = model in self._converted, self._failed
+        root.converted, root.failed = model in self._converted, partial(self._failed, root.name)
         tuned = self.advice.program([key(model).identity])
         values = tuned.settings if tuned else self.advice.by_family(family(model))
         if not values.get("channels_last"):
@@ -186,7 +185,8 @@ class Injection(observer.Follower):
     def _turn_on(self, finder: ModelFinder) -> None:
         roots = []
         for root in found_roots(finder, self._optimizers):
-            root.converted, root.failed, root.say = root.model in self._converted, self._failed, self._say
+            root.converted, root.say = root.model in self._converted, self._say
+            root.failed = partial(self._failed, root.name)
             if root.model in self._done:
                 names = ["fused_optimizer"]  # it has an optimizer more than before
                 if root.is_trained and root.model in self._untrained:
@@ -272,11 +272,12 @@ class Injection(observer.Follower):
             self._inference.append(installer)
         return rows
 
-    def _failed(self, settings: str | Sequence[str], why: Why | str) -> None:
+    def _failed(self, model: str, settings: str | Sequence[str], why: Why | str) -> None:
         names = [settings] if isinstance(settings, str) else settings
         for name in names:
             self._outcome.replace(failed(name, why))
-        self._say(f"{', '.join(names)} turned off: {why}")
+        where = f" in {model}" if len(self._roots) > 1 else ""
+        self._say(f"{', '.join(names)} turned off{where}: {why}")
 
     def _compare(self, roots: list[Root], trains: bool) -> None:
         """Say once which tuned program is for models that are almost these."""
@@ -284,8 +285,7 @@ class Injection(observer.Follower):
             return
         self._has_compared = True
         models = [likeness.Model(identity=key(one.model).identity, layers=layers_of(one.model)) for one in roots]
-        given = self.advice
-        if said := likeness.line(given.profile, given.programs, models, trains=trains, entry=entry()):
+        if said := likeness.line(self.advice.profile, self.advice.programs, models, trains=trains, entry=entry()):
             self._say(said)
 
     def _report(self, rows: dict[str, Applied], roots: list[Root], tuned: TunedProgram | None) -> None:

@@ -1,5 +1,5 @@
 """Every patch of torch that gputune makes in a user's program, but for those of DataLoaders (`loader_patches`), of what
-flattens weights (`flattened`), of what two nets need (`nets/`), and of libraries that write files (`scratch/`).
+flattens weights (`flattened`), of what nets alone need (`nets/`), and of libraries that write files (`scratch/`).
 
 Each function makes one patch and returns a function that undoes it. A place that somebody else has patched since is
 left as it is. A patch that makes an event of the observer's has the event's name.

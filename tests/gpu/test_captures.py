@@ -16,7 +16,9 @@ import json, sys
 import torch
 how, warm = sys.argv[1], int(sys.argv[2])
 torch.manual_seed(0)
-model = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.Tanh(), torch.nn.Linear(256, 256)).cuda()
+nn = torch.nn
+images = nn.Unflatten(1, (4, 8, 8)), nn.Conv2d(4, 16, 3, padding=1), nn.Tanh(), nn.Flatten()
+model = nn.Sequential(*images, nn.Linear(1024, 256), nn.Tanh(), nn.Linear(256, 256)).cuda()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, capturable=True)
 x, y = torch.randn(64, 256, device="cuda"), torch.randn(64, 256, device="cuda")
 def step():

@@ -97,6 +97,17 @@ class TrainsWithin(TwoHeads):
         return self.heads[1](x)
 
 
+class Puts(nn.Module):
+    """Its call raises in half precision."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: Any) -> Any:
+        return torch.zeros(2, 4).index_put((torch.arange(2),), self.layer(x))
+
+
 class TestWhen:
     def test_after_the_second_step_of_the_first_optimizer(self, start: Start) -> None:
         before, session, model = nn.Module.__call__, start(), mlp()
@@ -497,20 +508,17 @@ class TestLeft:
         assert not any("Error" in line for line in session.said)
 
     def test_a_setting_whose_call_fails_is_taken_out_again_and_told(self, start: Start) -> None:
-        class Puts(nn.Module):
-            def __init__(self) -> None:
-                super().__init__()
-                self.layer = nn.Linear(4, 4)
-
-            def forward(self, x: Any) -> Any:
-                return torch.zeros(2, 4).index_put((torch.arange(2),), self.layer(x))
-
         session, model = start(), Puts()
         trained(model, steps=3)
         status, why = session.became("amp_dtype")
         assert status == "failed"
         assert why.startswith("its call failed with it: RuntimeError: Index put requires")
         assert session.said[-1] == f"amp_dtype turned off: {why}"
+
+    def test_of_several_models_the_line_names_the_one(self, start: Start) -> None:
+        session = start()
+        trained(mlp(), Puts(), steps=3)
+        assert session.said[-1].startswith("amp_dtype turned off in Puts: its call failed with it")
         assert session.became("fused_optimizer")[0] == "applied"
 
     def test_quiet_says_nothing_and_other_ranks_than_the_first_neither(
