@@ -91,11 +91,12 @@ def set_back(name: str, why: str) -> bool:
     if hasattr(knob, "undoing"):
         if not (_later() and _later().set_back(name)):
             return False
-    elif _ours.get(name) != _current(name):
+    elif _ours.get(name) != _in_force(name):
         return False
     else:
         knob.apply(knob.DEFAULT)
     _ours.pop(name, None)
+    _aside.pop(name, None)
     rows[name] = row_of(knob, "skipped", "torch", why, _current(name))
     return True
 

@@ -2,6 +2,9 @@
 
 A small GAN with an R1 penalty took 12.6 ms a step in bfloat16 and channels_last, and 7.3 without. What is slower in
 `ROW` pairs of blocks one after the other is turned off.
+
+cuDNN searches only after that: what it finds is for one precision and layout, and a GAN of two models on an H200 waited
+22 s for what it found before and after they changed.
 """
 
 import time
@@ -31,6 +34,9 @@ FAR, FEW = 3.0, 3
 SECONDS, LOST = 60.0, 1.2
 """After so many seconds, or with so many lost to steps without the settings, which were slower, nothing is timed."""
 
+SEARCH, SEARCHING = "cudnn_benchmark", 2
+"""Its search is over after so many steps."""
+
 
 def verdict(pairs: Sequence[tuple[float, float]]) -> bool | None:
     """Whether the settings stay on, by the times of blocks with and without; None if it is open."""
@@ -50,18 +56,20 @@ class Slower(observer.Follower):
         self._roots = roots
         self._iterations = Iterations(self._ended, trains=True)
         self._work = self._blocks()
-        self._left, self._is_on, self._without = 1, True, ExitStack()
+        self._left, self._is_on, self._without_search = 1, True, ExitStack()
         self._pairs: list[tuple[float, float]] = []
         self._names: list[str] = []
         """The settings that are timed."""
 
     def start(self) -> None:
+        self._without_search.enter_context(flags.without([SEARCH]))
         self._iterations.start()
         observer.follow(self)
         next(self._work)
 
     def capture_begun(self) -> None:
-        """Nothing can be switched within a graph, nor turned off later."""
+        """Nothing can be switched or searched for within a graph, nor turned off later."""
+        flags.set_back(SEARCH, "the program captures a CUDA graph, in which cuDNN cannot search")
         self._end()
         for root in self._roots:
             root.leave_out_of_graphs()
@@ -70,6 +78,7 @@ class Slower(observer.Follower):
         observer.leave(self._iterations)
         observer.leave(self)
         self._switch(True)
+        self._without_search.close()
 
     def _ended(self) -> None:
         self._left -= 1
@@ -86,8 +95,11 @@ class Slower(observer.Follower):
 
     def _blocks(self) -> Iterator[int]:
         """How many iterations to let pass before it goes on."""
+        until = time.monotonic() + SECONDS
         while not all(map(_is_ready, self._roots)):
             yield 1
+            if time.monotonic() > until:  # a model may not be called again
+                self._without_search.close()
         yield WARM
         until = time.monotonic() + SECONDS
         # Convolutions in FP32 and channels_last are none of the program's, and cuDNN builds kernels for them.
@@ -102,6 +114,8 @@ class Slower(observer.Follower):
             yield from self._round(until=until)
         if not self._settings():
             slower_tf32.watch_again()
+        self._without_search.close()
+        yield SEARCHING
 
     def _settings(self, *names: str) -> list[str]:
         """Those that are on in any of the models, of these names if any are given."""
@@ -143,9 +157,6 @@ class Slower(observer.Follower):
 
     def _switch(self, on: bool) -> None:
         self._is_on = on
-        self._without.close()
-        if not on:  # cuDNN would search anew, which takes seconds
-            self._without.enter_context(flags.without(["cudnn_benchmark"]))
         for root in self._roots:
             if root.model is not None:
                 suspects = root.call.suspects

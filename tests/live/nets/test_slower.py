@@ -1,11 +1,13 @@
 """Settings that make a program's own steps slower are turned off."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from hands_on import mlp, rooted, stepped, unfollowed
+from hands_on import capture, mlp, rooted, stepped, unfollowed
 
+from gputune.live import flags
 from gputune.live.installer import Installer
 from gputune.live.nets import slower
 from gputune.live.nets.slower import ENOUGH, FEW, MOST, ROW, Slower, verdict
@@ -32,7 +34,9 @@ def test_what_is_slower_in_many_pairs_in_a_row_does_not_stay(
     assert verdict(pairs) is stays
 
 
-def trained(monkeypatch: pytest.MonkeyPatch, with_it: float, without: float) -> tuple[list[tuple[Any, str]], Any]:
+def trained(
+    monkeypatch: pytest.MonkeyPatch, with_it: float, without: float, *, after_step: Callable[[], object] = lambda: None
+) -> tuple[list[tuple[Any, str]], Any]:
     """What is turned off in a model whose blocks take so long with mixed precision and without; and its call."""
     model, off = mlp(), list[tuple[Any, str]]()
     optimizer = stepped(model, torch.optim.SGD)
@@ -58,6 +62,7 @@ def trained(monkeypatch: pytest.MonkeyPatch, with_it: float, without: float) -> 
             optimizer.zero_grad()
             model(torch.ones(2, 4)).sum().backward()
             optimizer.step()
+            after_step()
     return off, root.call
 
 
@@ -70,3 +75,44 @@ def test_slower_mixed_precision_is_turned_off_with_both_figures(monkeypatch: pyt
 def test_faster_mixed_precision_stays_on(monkeypatch: pytest.MonkeyPatch) -> None:
     off, call = trained(monkeypatch, with_it=0.04, without=0.05)
     assert (off, call.dtype) == ([], torch.bfloat16)
+
+
+@pytest.fixture
+def searches(monkeypatch: pytest.MonkeyPatch) -> Callable[[], bool]:
+    """Whether cuDNN searches, which gputune has turned on."""
+    monkeypatch.setattr(torch.backends.cudnn, "benchmark", False)
+    for held in ("rows", "_ours", "_aside"):
+        monkeypatch.setattr(flags, held, {})
+    flags.set_now("cudnn_benchmark", True)
+    return lambda: torch.backends.cudnn.benchmark
+
+
+@pytest.mark.parametrize("without", [0.04, 0.05, 0.06])
+def test_cudnn_searches_once_it_is_clear_what_stays_on_and_counts_as_applied_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, searches: Callable[[], bool], without: float
+) -> None:
+    seen, rows = list[bool](), set[str]()
+
+    def after_step() -> None:
+        seen.append(searches())
+        rows.update(row.status for row in flags.rows_now())
+
+    trained(monkeypatch, with_it=0.05, without=without, after_step=after_step)
+    assert (seen[0], seen[-1], sorted(seen)) == (False, True, seen)
+    assert rows == {"applied"}
+
+
+def test_cudnn_never_searches_within_a_graph(monkeypatch: pytest.MonkeyPatch, searches: Callable[[], bool]) -> None:
+    trained(monkeypatch, with_it=0.05, without=0.06, after_step=capture)
+    assert not searches()
+    row = flags.rows["cudnn_benchmark"]
+    assert (row.status, row.why) == ("skipped", "the program captures a CUDA graph, in which cuDNN cannot search")
+
+
+def test_cudnn_searches_in_a_program_that_does_not_call_a_model_again(
+    monkeypatch: pytest.MonkeyPatch, searches: Callable[[], bool]
+) -> None:
+    monkeypatch.setattr(slower, "_is_ready", lambda root: False)
+    monkeypatch.setattr(slower, "SECONDS", 0.0)
+    trained(monkeypatch, with_it=0.05, without=0.06)
+    assert searches()
