@@ -90,7 +90,7 @@ def turn_on(root: Root, value: Value) -> Value:
 
     # Reentrant checkpointing computes a part without gradients first: casts kept from there would have none.
     # A cast is stale once its weight is written to within the call.
-    root.call.cache = "reentrant checkpointing" not in root.features and not root.seen.changes_weights
+    root.call.cache = "backward within backward" not in root.features and not root.seen.changes_weights
     _line_search.watch()
     root.call.dtype, root.call.computed = torch.bfloat16, root.kept
     return INSTEAD["float16"]

@@ -42,7 +42,11 @@ def elements(one: Any) -> Iterable[Any]:
 
 def copy_of(one: Any) -> Any:
     """A flat copy of a container or an array, or the length of a large container."""
-    return one.copy() if is_array(one) or len(one) <= LARGE else len(one)
+    return len(one) if is_large(one) else one.copy()
+
+
+def is_large(one: Any) -> bool:
+    return not is_array(one) and len(one) > LARGE
 
 
 def is_as(one: Any, kept: Any) -> bool:
@@ -67,8 +71,12 @@ def digest(one: Any) -> int:
     return hash(frozenset(map(id, one)) if isinstance(one, set) else tuple(map(id, one)))
 
 
-def fill(one: Any, kept: Any) -> None:
-    """Make a container or an array hold again what it held as this copy of it was made."""
+def put_back(one: Any, kept: Any) -> None:
+    """Make a container or an array hold again what it held as this copy of it was made, unless only its length is
+    known.
+    """
+    if isinstance(kept, int) or is_as(one, kept):
+        return
     if isinstance(one, dict):
         for key in one.keys() - kept.keys():
             del one[key]

@@ -13,13 +13,14 @@ from ..knobs._called import saves_through_hooks
 from ..knobs._outputs import asks_for_last, changed, nodes_behind, opaque, tensors
 from ..knobs._signals import is_for_the_program
 from . import observer
+from .before import Before
 from .held import Attribute, Outside, values
 from .nets.compiling import signature
 from .nets.gradients import Pattern, pattern
 from .nets.probabilities import are_sigmoids
 from .nets.varying_shapes import images
 from .patches import Feature
-from .states import Before, States
+from .states import States
 
 PATIENCE = 3
 """So many iterations are watched for a model. A step that calls its parent class's counts as two."""
@@ -121,7 +122,10 @@ class ModelFinder(observer.Follower):
         return True
 
     def feature_used(self, feature: Feature, device: str | None) -> None:
-        if device in (self.device, None):
+        import torch
+
+        is_outside = not self._calls and torch._C._current_graph_task_id() == -1
+        if device in (self.device, None) and not (feature == "collectives" and is_outside):
             self.features.add(feature)
 
     def optimizer_stepped(self, optimizer: Any) -> None:

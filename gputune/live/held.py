@@ -36,16 +36,16 @@ class Held:
 
     def __init__(self, model: Any) -> None:
         self.values = [value for *_, value in _attributes(model)]
-        everything = list(_reached(self.values))
-        self._floats = {id(value): value for value in everything if type(value) is float}
-        self._deques = [(value, list(value)) for value in everything if isinstance(value, deque)]
-        self._others = {id(value): value for value in everything if not isinstance(value, int | float | str | bytes)}
+        self.reached = list(reached(self.values))
+        self._floats = {id(value): value for value in self.reached if type(value) is float}
+        self._deques = [(value, list(value)) for value in self.reached if isinstance(value, deque)]
+        self._others = {id(value): value for value in self.reached if not isinstance(value, int | float | str | bytes)}
 
     def has_other_numbers(self, model: Any) -> bool:
         """Whether the model now holds another float, or one of the deques another element."""
         if any(list(map(id, one)) != list(map(id, kept)) for one, kept in self._deques):
             return True
-        now = _reached(value for *_, value in _attributes(model))
+        now = reached(value for *_, value in _attributes(model))
         return any(type(value) is float and id(value) not in self._floats for value in now)
 
     def computed(self, model: Any) -> tuple[list[Attribute], str | None]:
@@ -55,7 +55,7 @@ class Held:
         """
         found = []
         for holder, place, name, value in _attributes(model):
-            new = self._new(_reached([value]))
+            new = self._new(reached([value]))
             if new and (isinstance(holder, type) or id(value) in self._others or not new <= self._new(_copied(value))):
                 return [], name
             if new:
@@ -116,7 +116,7 @@ def _places(attributes: Collection[Attribute]) -> Iterator[tuple[Any, str]]:
 
 def containers_in(values: Iterable[Any]) -> list[Any]:
     """The containers, the attributes of objects and the arrays that these values are or hold, some levels deep."""
-    inner = [one for one in _reached(values) if not isinstance(one, _skipped())]
+    inner = [one for one in reached(values) if not isinstance(one, _skipped())]
     return [found for one in inner if (found := one if is_array(one) else container(one)) is not None]
 
 
@@ -155,7 +155,7 @@ def _attributes(model: Any) -> Iterator[tuple[Any, str, str, Any]]:
         yield from ((one, "_buffers", name, value) for name, value in list(one._buffers.items()))
 
 
-def _reached(found: Iterable[Any]) -> Iterator[Any]:
+def reached(found: Iterable[Any]) -> Iterator[Any]:
     """These values, and what they hold, some levels deep."""
     skipped = _skipped()
     known: set[int] = set()

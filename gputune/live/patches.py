@@ -1,5 +1,5 @@
 """Every patch of torch that gputune makes in a user's program, but for those of DataLoaders (`loader_patches`), of what
-flattens weights (`flattened`), of what nets alone need (`nets/`), and of libraries that write files (`scratch/`).
+flattens weights (`flattened`), of nets (`nets/`), of a tune (`tuning/`) and of what writes files (`scratch/`).
 
 Each function makes one patch and returns a function that undoes it. A place that somebody else has patched since is
 left as it is. A patch that makes an event of the observer's has the event's name.
@@ -15,11 +15,15 @@ from typing import Any, Literal
 Undo = Callable[[], object]
 Function = Callable[..., Any]
 Feature = Literal[
-    "autocast", "selective checkpointing", "reentrant checkpointing",
-    "double backward", "backward by parts", "gradients of outputs", "hooks on activations", "linear algebra",
-    "logarithms",
+    "autocast", "selective checkpointing", "double backward", "backward within backward", "backward by parts",
+    "gradients of outputs", "hooks on activations", "linear algebra", "logarithms", "collectives",
 ]  # fmt: skip
 """A feature of torch that a program uses itself, and that a setting may not bear."""
+COLLECTIVES = (
+    "all_reduce", "all_gather", "all_gather_into_tensor", "all_to_all", "all_to_all_single", "broadcast", "reduce",
+    "reduce_scatter", "reduce_scatter_tensor", "gather", "scatter", "send", "recv", "isend", "irecv", "barrier",
+)  # fmt: skip
+"""The functions of torch.distributed by which ranks wait for each other."""
 
 
 def replaced(holder: Any, name: str, new: Function) -> Undo:
@@ -100,14 +104,25 @@ def optimizer_stepping(begun: Callable[[Any], None]) -> Undo:
     """Torch's hook before any optimizer's step. It cannot be undone while torch goes through these hooks."""
     from torch.optim.optimizer import register_optimizer_step_pre_hook as register
 
-    return register(lambda optimizer, *_: begun(optimizer)).remove  # type: ignore[no-any-return]
+    return register(_uncompiled(begun)).remove  # type: ignore[no-any-return]
 
 
 def optimizer_stepped(ended: Callable[[Any], None]) -> Undo:
     """Torch's hook after any optimizer's step. It cannot be undone while torch goes through these hooks."""
     from torch.optim.optimizer import register_optimizer_step_post_hook as register
 
-    return register(lambda optimizer, *_: ended(optimizer)).remove  # type: ignore[no-any-return]
+    return register(_uncompiled(ended)).remove  # type: ignore[no-any-return]
+
+
+def _uncompiled(told: Callable[[Any], None]) -> Function:
+    """A hook on steps that is not compiled where the program compiles its steps."""
+    uncompiled = functools.cache(lambda: sys.modules["torch._dynamo"].disable(told))
+
+    def hook(optimizer: Any, *_: Any) -> None:
+        (uncompiled() if "torch._dynamo" in sys.modules else told)(optimizer)
+
+    vars(hook)["_torchdynamo_disable"] = True  # what disable() marks its function with
+    return hook
 
 
 def backward_begun(begun: Callable[[list[Any]], None]) -> Undo:
@@ -230,9 +245,6 @@ def feature_used(used: Callable[[Feature, str | None], None]) -> Undo:
     import torch
     from torch.utils import checkpoint
 
-    from .nets.linear_algebra import is_behind
-    from .nets.probabilities import takes_logarithms
-
     def entered(context: Any, *_: Any) -> None:
         # During backward, checkpointing enters what the forward pass had, and that may be gputune's.
         if hasattr(context, "by_gputune") or torch._C._current_graph_task_id() != -1:
@@ -243,20 +255,31 @@ def feature_used(used: Callable[[Feature, str | None], None]) -> Undo:
 
     # Before the backward pass, by its caller's argument: a frame around it would move where warnings of hooks point.
     def beginning(outputs: Any, *_: Any, **__: Any) -> None:
-        if sys._getframe(2).f_locals.get("create_graph"):
-            used("double backward", None)
-        if is_behind(outputs):
-            used("linear algebra", None)
-        if takes_logarithms(outputs):
-            used("logarithms", None)
+        for feature in _of_backward(outputs, sys._getframe(2).f_locals.get("create_graph")):
+            used(feature, None)
 
     selective = getattr(checkpoint, "_CachingTorchDispatchMode", None)
-    reentrant = getattr(checkpoint, "CheckpointFunction", None)
     made = [noted(torch.autocast, "__enter__", entered)]
     made += [noted(selective, "__init__", lambda *_, **__: used("selective checkpointing", None))]
-    made += [noted(reentrant, "forward", lambda *_, **__: used("reentrant checkpointing", None))]
+    made += [noted(torch.distributed, name, lambda *_, **__: used("collectives", None)) for name in COLLECTIVES]
     made += [noted(torch.autograd, "_make_grads", beginning)]
     return together(made)
+
+
+def _of_backward(outputs: Any, create_graph: Any) -> list[Feature]:
+    """The features of a program that begins a backward pass behind these outputs."""
+    import torch
+
+    from .nets.linear_algebra import is_behind
+    from .nets.probabilities import takes_logarithms
+
+    features: dict[Feature, bool] = {
+        "double backward": bool(create_graph),
+        "backward within backward": torch._C._current_graph_task_id() != -1,  # as of reentrant checkpointing
+        "linear algebra": is_behind(outputs),
+        "logarithms": takes_logarithms(outputs),
+    }
+    return [feature for feature, is_used in features.items() if is_used]
 
 
 def dropout(draws: Callable[[], bool]) -> Undo:
@@ -275,14 +298,3 @@ def dropout(draws: Callable[[], bool]) -> Undo:
     names = ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout")
     undoing = [noted(torch.nn.functional, name, of_layers) for name in names]
     return together([*undoing, noted(torch.nn.functional, "scaled_dot_product_attention", of_attention)])
-
-
-def seeds(shifted: Callable[[Function], Function]) -> Undo:
-    """Replace the functions that seed torch by what `shifted` makes of each, under both of their names."""
-    import torch
-
-    undoing = []
-    for package, name in ((torch, "manual_seed"), (torch.cuda, "manual_seed"), (torch.cuda, "manual_seed_all")):
-        new = shifted(getattr(package, name))
-        undoing += [replaced(package, name, new), replaced(package.random, name, new)]
-    return together(undoing)

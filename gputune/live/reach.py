@@ -24,9 +24,14 @@ def methods(kind: Any) -> tuple[FunctionType, ...]:
     return tuple(found)
 
 
-def names(function: FunctionType, *operations: str) -> set[str]:
+def names(function: FunctionType, *operations: str) -> frozenset[str]:
     """The names that its code uses with these operations."""
-    return {one.argval for one in _instructions(function.__code__) if one.opname in operations}
+    return _names(function.__code__, operations)
+
+
+@cache
+def _names(code: CodeType, operations: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(one.argval for one in _instructions(code) if one.opname in operations)
 
 
 def variables(model: Any) -> dict[tuple[str, str], Any]:

@@ -109,12 +109,13 @@ class Root:
     @property
     def rehearse(self) -> Callable[[Any, Any], None] | None:
         """What tries a backward pass with the inputs and the output of a call, or None if none may be tried: hooks
-        would be called, and torch refuses to run reentrant checkpointing outside Tensor.backward.
+        would be called, torch refuses to run reentrant checkpointing outside Tensor.backward, and another rank may not
+        take part.
         """
         if (
             getattr(self.model, "static_graph", False)
             or not self.gradients
-            or self.features & {"reentrant checkpointing", "hooks on activations"}
+            or self.features & {"backward within backward", "hooks on activations", "collectives"}
         ):
             return None
         model, device = weakref.ref(self.inner), self.device

@@ -56,9 +56,10 @@ def _obstacle(root: Root) -> str | None:
     reasons = {
         f"its forward changes the variable {seen.changes_outside}": seen.changes_outside,
         "it has hooks": any(map(is_hooked, modules)) or any(map(has_backward_hook, modules)),
+        "its weights have hooks": any(one._backward_hooks for one in root.inner.parameters()),
         "its forward puts hooks on activations": "hooks on activations" in root.features,
         "it runs under hooks on what is saved for backward": seen.hooked,
-        "it uses reentrant checkpointing": "reentrant checkpointing" in root.features,
-        "its layers exchange values between ranks": any(type(one).__name__ == "SyncBatchNorm" for one in modules),
+        "a backward pass runs within its own": "backward within backward" in root.features,
+        "it exchanges values between ranks": "collectives" in root.features,
     }
     return next((why for why, is_so in reasons.items() if is_so), None)

@@ -10,15 +10,16 @@ import random
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import attrgetter
 from typing import Any
 
 from ..knobs._called import PLACE
 from ..knobs._outputs import tensors
-from ..knobs._random import common_sources, draws, is_state, set_state, state_of
+from ..knobs._random import common_sources, draws, is_state
 from ..knobs._signals import is_for_the_program
-from .containers import CONTAINERS, container, copy_of, digest, elements, fill, is_as
-from .held import Attribute, Held, containers_in, differs
+from .before import Before
+from .containers import CONTAINERS, container, copy_of, digest, elements, is_as
+from .held import Attribute, Held, containers_in, reached
+from .reach import variables
 
 WHOLE = 2
 """Before so many calls everything is copied, which shows what moves at all. Buffers are too many to be copied for each
@@ -30,68 +31,6 @@ MOST_BYTES = 2**28
 """Parameters are copied where all of a model take no more: more would raise the peak of memory by too much."""
 Place = tuple["weakref.ref[Any]", str | None]
 """Where a container stands: the attribute of a module, or the attributes of a module themselves."""
-
-
-class Before:
-    """What one call may change, as it was before. It is made before each call, so its work is flat."""
-
-    __slots__ = (
-        "_clones", "_gradients", "_version", "_version_of_weights", "_watched",
-        "containers", "deep", "held", "inputs", "sources", "weights",
-    )  # fmt: skip
-
-    def __init__(self, inputs: Sequence[Any], containers: list[Any], sources: list[Any], watched: list[Any]) -> None:
-        """`containers` are their places, themselves and what is kept of them, and `watched` are tensors."""
-        self.inputs, self.containers = inputs, containers
-        self.sources = [(one, state_of(one)) for one in sources]
-        self._watched, self._version = watched, _versions(watched)
-        self._clones: list[tuple[Any, int, Any]] = []
-        self.weights: list[Any] | None = None
-        self._version_of_weights = 0
-        self.held: Held | None = None
-        self._gradients: list[tuple[Any, Any, int]] = []
-        """Weights, their gradients, and how often these were written to, if everything is kept."""
-        self.deep: list[tuple[Any, Any]] = []
-        """Containers and arrays that others hold, and what is kept of them."""
-
-    def keep_everything(self, copied: list[Any], weights: list[Any]) -> None:
-        """Copy the tensors, too, and those that are `copied`, but not the weights."""
-        tensors = [one for one in (*self._watched, *copied) if not one.is_inference()]
-        self._clones = [(one, one._version, one.detach().clone()) for one in tensors]
-        self.weights, self._version_of_weights = weights, _versions(weights)
-        self._gradients = [(one, one.grad, _writes(one.grad)) for one in (*copied, *weights) if one.is_leaf]
-
-    def has_moved(self) -> bool:
-        """Whether something has changed that was not copied."""
-        large = any(isinstance(kept, int) and not is_as(one, kept) for _, one, kept in self.containers)
-        buffers = self.weights is None and _versions(self._watched) != self._version
-        return large or buffers or self.weighs_otherwise() or self.has_other_gradients()
-
-    def weighs_otherwise(self) -> bool:
-        return self.weights is not None and _versions(self.weights) != self._version_of_weights
-
-    def has_other_gradients(self) -> bool:
-        return any(one.grad is not kept or _writes(kept) != writes for one, kept, writes in self._gradients)
-
-    def written(self) -> list[tuple[Any, bool, Any]]:
-        """The copied tensors that were written to, whether torch counted that, and the copies."""
-        found = [(one, one._version != version, clone) for one, version, clone in self._clones]
-        return [(one, counted, clone) for one, counted, clone in found if counted or differs(one, clone)]
-
-    def put_back(self) -> None:
-        import torch
-
-        for one, kept in [*self.deep, *(pair for _, *pair in self.containers)]:
-            if not is_as(one, kept):
-                fill(one, kept)
-        with torch.no_grad():
-            for tensor, counted, clone in self.written():
-                if (tensor.shape, tensor.dtype) == (clone.shape, clone.dtype):
-                    (tensor if counted else tensor.data).copy_(clone)
-                else:
-                    tensor.data = clone
-        for source, state in self.sources:
-            set_state(source, state)
 
 
 class States:
@@ -169,7 +108,7 @@ class States:
             return "what it changes cannot be read"
         if never := self._never or (self._later if before.weights is None else None):
             return never
-        if any(is_iterator(one) for given in before.inputs for one in (given, *elements(given))):
+        if has_iterator(before.inputs):
             return "an iterator is among its inputs"
         if before.has_moved():
             return "its buffers, gradients or inputs have changed"
@@ -191,9 +130,12 @@ class States:
         found = [*model.buffers(), *model.parameters(), *(one for one in values if isinstance(one, torch.Tensor))]
         usual = {id(one): one for one in found if not is_lazy(one) and not one.is_inference()}.values()
         weights = [one for one in usual if isinstance(one, torch.nn.Parameter)]
-        self._buffers = [one for one in usual if not isinstance(one, torch.nn.Parameter)]
+        # What is computed is none: it would keep its graph alive.
+        self._buffers = [one for one in usual if not isinstance(one, torch.nn.Parameter) and one.grad_fn is None]
         self._never = "it holds an iterator" if any(map(is_iterator, values)) else self._never
-        found = [*self._sources, *common_sources(usual, self._device), *filter(draws, values)]
+        held = Held(model)
+        drawing = filter(draws, (*held.reached, *reached(inputs), *variables(model).values()))
+        found = [*self._sources, *common_sources(usual, self._device), *drawing]
         sources = list({id(one): one for one in found}.values())
         kept = [(place, one, copy_of(one)) for place, one in containers]
         before = Before(inputs, kept + _given(inputs), sources, _tensors(inputs) + self._buffers)
@@ -202,7 +144,7 @@ class States:
             copied = []
         known = set(map(id, copied))
         before.keep_everything(copied, [one for one in weights if id(one) not in known])
-        before.held = Held(model)
+        before.held = held
         own = {id(one) for _, one in containers}
         before.deep = [
             (one, copy_of(one)) for one in containers_in((*before.held.values, *inputs)) if id(one) not in own
@@ -213,10 +155,6 @@ class States:
 def _is_of_numbers(source: Any) -> bool:
     """Whether it is a source of Python's or NumPy's random numbers that torch.compile would replace by others."""
     return source in (random, sys.modules.get("numpy.random")) or isinstance(source, random.Random)
-
-
-def _writes(gradient: Any) -> int:
-    return -1 if gradient is None else int(gradient._version)
 
 
 def _told_by_a_count(model: Any) -> set[int]:
@@ -239,6 +177,10 @@ def found_at(places: Iterable[Place]) -> Iterator[tuple[Place, Any]]:
 def iterator_in(model: Any) -> bool:
     """Whether a model holds an iterator, from which a call that is made again would take something else."""
     return any(is_iterator(value) for _, one in _containers(model) for value in elements(one))
+
+
+def has_iterator(inputs: Iterable[Any]) -> bool:
+    return any(map(is_iterator, reached(inputs)))
 
 
 def is_iterator(one: Any) -> bool:
@@ -264,11 +206,3 @@ def _tensors(inputs: Sequence[Any]) -> list[Any]:
     import torch
 
     return [one for given in inputs for one in ((given,) if isinstance(given, torch.Tensor) else tensors(given))]
-
-
-def _versions(found: Iterable[Any]) -> int:
-    """A sum that stays the same only as long as no tensor is written to."""
-    try:
-        return sum(map(attrgetter("_version"), found))
-    except RuntimeError:  # of what inference mode made, such writes are not counted
-        return sum(one._version for one in found if not one.is_inference())

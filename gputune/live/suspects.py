@@ -8,9 +8,10 @@ from typing import Any
 
 from ..knobs._outputs import Uncopied
 from ..knobs._signals import is_for_the_program
+from .before import Before
 from .faults import may_be_a_settings, may_be_another_uncompiled
 from .nets.gradients import GradientsDiffer, Requirements
-from .states import Before, States
+from .states import States
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

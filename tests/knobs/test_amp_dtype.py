@@ -31,7 +31,7 @@ def test_bfloat16_takes_the_place_of_float16_which_would_need_a_loss_scaler() ->
 
 
 def test_reentrant_checkpointing_keeps_no_casts() -> None:
-    root = trained(features={"reentrant checkpointing"})
+    root = trained(features={"backward within backward"})
     assert amp_dtype.obstacle(root, "bfloat16") is None
     amp_dtype.turn_on(root, "bfloat16")
     assert root.call.cache is False

@@ -408,7 +408,7 @@ SELECTIVE = {
         (autocast, {"autocast"}),
         (decorated, {"autocast"}),
         (elsewhere, set()),
-        pytest.param(checkpointed(use_reentrant=True), {"reentrant checkpointing"}, marks=pytest.mark.slow),
+        pytest.param(checkpointed(use_reentrant=True), {"backward within backward"}, marks=pytest.mark.slow),
         pytest.param(checkpointed(use_reentrant=False), set(), marks=pytest.mark.slow),
         pytest.param(checkpointed(**SELECTIVE), {"selective checkpointing"}, marks=pytest.mark.slow),
     ],

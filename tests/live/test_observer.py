@@ -120,8 +120,8 @@ for _event in observer.EVENTS:
     setattr(All, _event, lambda *_: None)
 
 PLACES: list[tuple[Any, str]] = [
-    (nn.Module, "__call__"), (torch.autocast, "__enter__"), (checkpoint.CheckpointFunction, "forward"),
-    (checkpoint._CachingTorchDispatchMode, "__init__"), (torch.Tensor, "backward"), (torch.autograd, "backward"),
+    (nn.Module, "__call__"), (torch.autocast, "__enter__"), (checkpoint._CachingTorchDispatchMode, "__init__"),
+    (torch.Tensor, "backward"), (torch.autograd, "backward"),
     (torch.amp.GradScaler, "scale"),
 ]  # fmt: skip
 

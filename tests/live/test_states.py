@@ -355,6 +355,16 @@ def test_what_a_signal_handler_raises_meanwhile_is_not_swallowed() -> None:
         states.before_call((X,))
 
 
+def test_what_is_computed_is_not_kept_with_its_graph() -> None:
+    model: Any = Net()
+    states = states_of(model)
+    model.hidden = model.inner(X)
+    gone = weakref.ref(model.hidden)
+    states.after_call(states.before_call(()))
+    model.hidden = None
+    assert gone() is None
+
+
 def test_a_model_is_freed_at_once_and_what_it_made_is_not_kept() -> None:
     gc.disable()
     try:

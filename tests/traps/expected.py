@@ -52,6 +52,10 @@ UNTRAINED = (
 FAILED = "failed: its call failed with it"
 HOOKED = "skipped: it has a forward hook"
 FUNCTION = "skipped: an autograd.Function that may not"
+MADE_ONCE_MORE = (
+    "a buffer in a graph", "a function that forgets", "a generator among the inputs", "a large list",
+    "a list that is taken off", "an iterator among the inputs", "an own checkpoint", "hooks on weights",
+)  # fmt: skip
 TRAPS: dict[str, Trap] = {
     "batches_of_their_own_length": Trap(rows=rows(compile=PUT), compiles=True),
     "codes_beside_the_loss": Trap(rows=rows("failed: of its whole numbers at equal weights")),
@@ -196,6 +200,10 @@ TRAPS: dict[str, Trap] = {
     "loader_workers": Trap(),
     "lr_scheduler": Trap(),
     "lstm_packed": Trap(),
+    **{
+        f"made_once_more_{number}": Trap(script="made_once_more", argv=(form,))
+        for number, form in enumerate(MADE_ONCE_MORE)
+    },
     "many_layers": Trap(rows=all_rows("skipped: are called one by one")),
     "mlp": Trap(),
     "model_becomes_bfloat16": Trap(rows=rows(fused="failed: its gradients became bfloat16")),

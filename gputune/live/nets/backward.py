@@ -1,22 +1,22 @@
 """A backward pass that is tried before the program's own: a call can be made again, a backward pass cannot."""
 
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from pathlib import Path
+from contextlib import contextmanager
 from typing import Any
 
 from ...knobs._backward import BackwardFailed
 from ...knobs._outputs import nodes_behind, tensors
 from ...knobs._random import common_sources, put_back_after
-from .. import observer
+from ..containers import CONTAINERS, copy_of, elements, put_back
+from ..states import States
 from ..suspects import Net
+from ..unheard import unheard
 
 
 def rehearse(model: Any, given: Any, output: Any, device: str) -> None:
     """Run the backward pass behind an output of a model's, with gradients of zero that go nowhere, and put back the
-    random numbers that it draws and what an autograd.Function of the program's keeps for its own pass. `given` are the
-    inputs of the call.
+    random numbers that it draws, what an autograd.Function of the program's keeps for its own pass, and what such a
+    pass changes in the model. `given` are the inputs of the call.
 
     Raises BackwardFailed if it fails. If all of the output comes from one compiled graph, also if a gradient is no
     number: compiled code makes zeros behind outputs that a loss leaves out, and an infinite derivative makes NaN of
@@ -33,35 +33,30 @@ def rehearse(model: Any, given: Any, output: Any, device: str) -> None:
     if not weights or not outputs or any(map(_has_hooks, outputs)) or _are_behind(weights, given):
         return
     zeros = [torch.zeros_like(one) for one in outputs]
-    functions = [(one, dict(vars(one))) for one in nodes_behind(outputs) if hasattr(one, "_forward_cls")]
     try:
-        with torch.autocast(device, enabled=False), put_back_after(common_sources(weights, device)), unheard():
+        with torch.autocast(device, enabled=False), _undone(model, outputs, device), unheard():
             found = torch.autograd.grad(outputs, weights, zeros, retain_graph=True, allow_unused=True)
     except torch.cuda.OutOfMemoryError:
         return
     except Exception as error:
         raise BackwardFailed(f"in its backward pass: {type(error).__name__}: {error}") from error
-    finally:
-        for one, kept in functions:
-            vars(one).clear()
-            vars(one).update(kept)
     strided = [one for one in found if one is not None and one.layout == torch.strided]
     if all(map(_is_compiled, outputs)) and not all(bool(one.isfinite().all()) for one in strided):
         raise BackwardFailed("in its backward pass: gradients of zero become NaN behind an infinite derivative")
 
 
 @contextmanager
-def unheard() -> Iterator[None]:
-    """Keep what the program's code prints out of its output, and what it calls from followers, when it runs once more
-    than the program has it run.
-    """
-    with (
-        observer.silence(),
-        Path(os.devnull).open("w", encoding="utf-8") as nowhere,
-        redirect_stdout(nowhere),
-        redirect_stderr(nowhere),
-    ):
-        yield
+def _undone(model: Any, outputs: list[Any], device: str) -> Iterator[None]:
+    """Put back what the backward pass behind these outputs changes."""
+    own = [vars(one) for one in nodes_behind(outputs) if hasattr(one, "_forward_cls")]
+    kept = [(one, copy_of(one)) for mine in own for one in (mine, *elements(mine)) if type(one) in CONTAINERS]
+    before = States(lambda: model, device).before_call(()) if own else None
+    with before.undone() if before else put_back_after(common_sources(model.parameters(), device)):
+        try:
+            yield
+        finally:
+            for one, copy in kept:
+                put_back(one, copy)
 
 
 def _are_behind(weights: list[Any], given: Any) -> bool:

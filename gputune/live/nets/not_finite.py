@@ -26,6 +26,7 @@ MOST = 16
 EVERY = 16
 """The answers for so many steps are read together."""
 _GRADIENT = attrgetter("grad")
+_GPUTUNE = __name__.removesuffix(".live.nets.not_finite")
 
 
 @cache
@@ -125,12 +126,16 @@ class NotFinite(observer.Follower):
                 root.say(f"{root.name}'s gradients are not tested: {flags.error_text(error)}")
 
     def _is_free(self, optimizer: Any) -> bool:
-        """Whether no scaler of the program's tells it of an answer. One of its own stays behind if a step raises."""
+        """Whether no scaler of the program's tells it of an answer, and no hook may yet change gradients. An answer of
+        its own stays behind if a step raises.
+        """
         import torch
 
         if self._root.device == "cuda" and torch.cuda.is_current_stream_capturing():
             return False  # a graph has no answer to read
-        return self._marked is optimizer or not hasattr(optimizer, "found_inf")
+        is_told = self._marked is not optimizer and hasattr(optimizer, "found_inf")
+        hooks = optimizer._optimizer_step_pre_hooks.values()
+        return not is_told and all(str(getattr(one, "__module__", "")).startswith(_GPUTUNE) for one in hooks)
 
     def optimizer_stepped(self, optimizer: Any) -> None:
         if self._marked is optimizer:

@@ -19,11 +19,12 @@ from ...knobs import Limits
 from ...knobs._outputs import changed, tensors
 from ...knobs._signals import is_for_the_program
 from .. import flags, observer
+from ..before import Before
 from ..equal_weights import batch_differences, norm_of
 from ..records import Output, Recorded, gradient_of, outputs_of
-from ..states import Before, States
+from ..states import has_iterator
 from ..suspects import Net
-from .backward import unheard
+from ..unheard import unheard
 
 OUTPUTS, PARAMETER = 0.5, 0.85
 """The shares of what a guard allows outputs, and one weight's gradient, to differ between processes in another dtype:
@@ -92,8 +93,8 @@ class Results(observer.Follower, Net):
         """Keep the first call of a step in which all settings are on."""
         import torch
 
-        if self._obstacle:
-            self._end(self._obstacle)
+        if self._obstacle or has_iterator((*one.inputs, *one.named.values())):
+            self._end(self._obstacle or "an iterator is among its inputs")
         elif self._sample is None and self._root.call.suspects.are_settled and observer.here() == self._thread:
             if before is None or before.held is None:
                 self._root.call.suspects.keep_everything()  # of the next call
@@ -127,11 +128,12 @@ class Results(observer.Follower, Net):
         import torch
 
         root = self._root
-        now = States(lambda: root.model, root.device).before_call((*sample.inputs, *sample.named.values()))
-        if now is None or sample.before.weighs_otherwise():
+        if sample.before.weighs_otherwise():
             return self._end("its weights have changed since its call")
+        if sample.before.has_outgrown():
+            return self._end("a container has changed that is too large to be copied")
         try:
-            with unheard():
+            with sample.before.as_now().undone(), unheard():
                 guilty, why = self._judged(sample)
         except torch.cuda.OutOfMemoryError:
             return self._end("memory is short")
@@ -139,8 +141,6 @@ class Results(observer.Follower, Net):
             if is_for_the_program(error):
                 raise
             return self._end(f"{type(error).__name__}: {error}".split("\n", maxsplit=1)[0][:200])
-        finally:
-            now.put_back()
         self._end()
         if TF32 in guilty and flags.set_back(TF32, why):
             root.say(f"{TF32} turned off: {why}")

@@ -57,6 +57,7 @@ class Slower(observer.Follower):
         self._iterations = Iterations(self._ended, trains=True)
         self._work = self._blocks()
         self._left, self._is_on, self._without_search = 1, True, ExitStack()
+        self._place = observer.here()
         self._pairs: list[tuple[float, float]] = []
         self._names: list[str] = []
         """The settings that are timed."""
@@ -73,6 +74,11 @@ class Slower(observer.Follower):
         self._end()
         for root in self._roots:
             root.leave_out_of_graphs()
+
+    def optimizer_stepping(self, optimizer: Any) -> None:
+        """In another thread or a fork, where no iteration ends, what is off would stay off."""
+        if observer.here() != self._place:
+            self._end()
 
     def _end(self) -> None:
         observer.leave(self._iterations)

@@ -32,7 +32,11 @@ def shift(by: int) -> patches.Undo:
 
     torch.manual_seed(UNSEEDED + by)
     random.seed(UNSEEDED + by)
-    undoing = [patches.seeds(lambda seed: _patched(seed, by))] if by else []
+    places = ((torch, "manual_seed"), (torch.cuda, "manual_seed"), (torch.cuda, "manual_seed_all")) if by else ()
+    undoing = []
+    for package, name in places:  # each is known under two names
+        new = _patched(getattr(package, name), by)
+        undoing += [patches.replaced(package, name, new), patches.replaced(package.random, name, new)]
     undoing.append(patches.replaced(random, "seed", _patched(random.seed, by)))
 
     def imported(numpy: Any) -> None:

@@ -152,3 +152,24 @@ def test_finite_gradients_are_as_they_were_and_nothing_is_left_on_the_optimizer(
         assert set(vars(optimizer)) == before
         assert counts(optimizer) == [number + 1 for number in counted]
         assert root.call.dtype is torch.bfloat16
+
+
+def test_a_hook_of_the_programs_may_still_change_gradients() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
+    optimizer, off = stepped(model, torch.optim.SGD), list[Any]()
+
+    def clean(optimizer: Any, *_: Any) -> None:
+        for one in model.parameters():
+            torch.nan_to_num_(one.grad)
+
+    optimizer.register_step_pre_hook(clean)
+    root = rooted(model, optimizer, failed=lambda names, why: off.extend(names))
+    installer = Installer([root], guarded=True)
+    assert installer.obstacles({"amp_dtype": "bfloat16"}) == {}
+    installer.switch({"amp_dtype": "bfloat16"})
+    with unfollowed():
+        observer.follow(NotFinite(root))
+        before = weights(model)
+        step(model, optimizer, is_nan=True)
+    assert weights(model) != before
+    assert off == []

@@ -28,6 +28,8 @@ class Rotated(nn.Module):
         self.layer = nn.Linear(8, 8)
     def forward(self, x, first):
         out = self.layer(x)
+        if "gathers" in sys.argv:
+            dist.all_gather([torch.empty(64, 8) for _ in range(2)], x)
         return out * (torch.arange(first, first + 8).to(out.dtype) - first).cos()
 torch.manual_seed(0)
 model = nn.parallel.DistributedDataParallel(Rotated())
@@ -50,13 +52,13 @@ dist.destroy_process_group()
 """
 
 
-def ranks(folder: Path, far: str) -> list[dict[str, Any]]:
+def ranks(folder: Path, far: str, *more: str) -> list[dict[str, Any]]:
     """What the two ranks note, of which those in `far` have positions that bfloat16 does not know."""
     (folder / "train.py").write_text(PROGRAM)
     advice = {"device": "cpu", "general": {"amp_dtype": "bfloat16"}}
     env = environ(OMP_NUM_THREADS="1", PYTHONPATH=SHIM, GPUTUNE_APPLY=json.dumps({"settings": {}, "advice": advice}))
     words = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
-    done = not_aborted(lambda: python(*words, str(folder / "train.py"), str(folder), far, env=env, cwd=folder))
+    done = not_aborted(lambda: python(*words, str(folder / "train.py"), str(folder), far, *more, env=env, cwd=folder))
     assert done.returncode == 0, done.stderr[-2000:]
     return [json.loads((folder / str(rank)).read_text()) for rank in range(2)]
 
@@ -75,3 +77,8 @@ def test_both_compare_at_the_same_call_and_stay_alike(tmp_path: Path, far: str) 
     assert len(first) == 1
     assert [rank["steps"][-1] for rank in both] == [[str(number) not in far, None] for number in range(2)]
     assert all(rank["are_alike"] for rank in both)
+
+
+@pytest.mark.cluster
+def test_a_model_in_which_ranks_wait_for_each_other_is_not_compared(tmp_path: Path) -> None:
+    assert [compared_at(rank) for rank in ranks(tmp_path, "1", "gathers")] == [[], []]

@@ -1,5 +1,6 @@
 """Settings that make a program's own steps slower are turned off."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -116,3 +117,29 @@ def test_cudnn_searches_in_a_program_that_does_not_call_a_model_again(
     monkeypatch.setattr(slower, "SECONDS", 0.0)
     trained(monkeypatch, with_it=0.05, without=0.06)
     assert searches()
+
+
+def test_in_another_thread_the_settings_are_on_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = mlp()
+    optimizer = stepped(model, torch.optim.SGD)
+    root = rooted(model, optimizer)
+    installer = Installer([root], guarded=True)
+    assert installer.obstacles({"amp_dtype": "bfloat16"}) == {}
+    installer.switch({"amp_dtype": "bfloat16"})
+
+    def train(*, until_off: bool) -> None:
+        for _ in range(100):
+            if until_off and root.call.dtype is None:
+                break
+            optimizer.zero_grad()
+            model(torch.ones(2, 4)).sum().backward()
+            optimizer.step()
+
+    with unfollowed():
+        Slower([root]).start()
+        train(until_off=True)
+        assert root.call.dtype is None
+        thread = threading.Thread(target=train, kwargs={"until_off": False})
+        thread.start()
+        thread.join()
+    assert root.call.dtype is torch.bfloat16

@@ -1,0 +1,57 @@
+"""Code of a program's that runs once more than the program asks for is not heard; its other threads are."""
+
+import logging
+import sys
+import threading
+
+import pytest
+import torch
+
+from gputune.live.unheard import unheard
+
+
+def say(what: str) -> None:
+    print(what, "printed")
+    sys.stderr.write(f"{what} written\n")
+    logging.getLogger("program").warning("%s logged", what)
+
+
+class Speaks(torch.autograd.Function):
+    """Its backward pass says something, on a GPU in a thread of torch's."""
+
+    @staticmethod
+    def forward(ctx: object, inputs: torch.Tensor) -> torch.Tensor:
+        return inputs.clone()
+
+    @staticmethod
+    def backward(ctx: object, *gradients: torch.Tensor) -> torch.Tensor:
+        say("backward")
+        return gradients[0]
+
+
+def test_only_this_thread_is_not_heard(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    logged = list[str]()
+    handler = logging.Handler()
+    monkeypatch.setattr(handler, "emit", lambda record: logged.append(record.getMessage()))
+    monkeypatch.setattr(logging.getLogger("program"), "propagate", False)
+    monkeypatch.setattr(logging.getLogger("program"), "handlers", [handler])
+    may_speak, has_spoken = threading.Event(), threading.Event()
+
+    def others() -> None:
+        may_speak.wait()
+        say("another thread")
+        has_spoken.set()
+
+    thread = threading.Thread(target=others)
+    thread.start()
+    with unheard():
+        say("this thread")
+        Speaks.apply(torch.ones(1, requires_grad=True)).sum().backward()  # type: ignore[no-untyped-call]
+        may_speak.set()
+        has_spoken.wait()
+    thread.join()
+    say("this thread, later,")
+    out, err = capfd.readouterr()
+    assert out == "another thread printed\nthis thread, later, printed\n"
+    assert err.splitlines() == ["another thread written", "this thread, later, written"]
+    assert logged == ["another thread logged", "this thread, later, logged"]
