@@ -50,7 +50,8 @@ print(json.dumps([losses[0], losses[-1]]))
 
 
 def ran(advice, *words):
-    payload = {"settings": {"matmul_precision": "tf32"}, "advice": {"device": "cuda", "general": advice}}
+    flags = {"matmul_precision": "tf32", "cudnn_benchmark": True}
+    payload = {"settings": flags, "advice": {"device": "cuda", "general": advice}}
     more = {"PYTHONPATH": str(SHIM), "GPUTUNE_APPLY": json.dumps(payload)} if advice else {}
     words = [sys.executable, "-c", PROGRAM, *words]
     done = subprocess.run(words, capture_output=True, text=True, check=False, env={**os.environ, **more})
