@@ -53,8 +53,10 @@ def is_state(source: Any, state: Any) -> bool:
 
 
 def draws(one: Any) -> bool:
-    """Whether it is a source of random numbers."""
+    """Whether it is a source of random numbers whose state can be read."""
     import torch
 
     numpy: Any = sys.modules.get("numpy.random")
-    return isinstance(one, (torch.Generator, random.Random, *((numpy.RandomState, numpy.Generator) if numpy else ())))
+    return not isinstance(one, random.SystemRandom) and isinstance(
+        one, (torch.Generator, random.Random, *((numpy.RandomState, numpy.Generator) if numpy else ()))
+    )

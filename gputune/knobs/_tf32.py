@@ -19,28 +19,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from ._setters import by_us
+
 SET_NODE = "_set_fp32_precision_setter"
 """The function of `torch._C` that sets a node: it takes a back end, an operation and a precision."""
 SET_CUDNN = "_set_cudnn_allow_tf32"
-SETTERS = ("_set_cublas_allow_tf32", "_set_float32_matmul_precision", SET_CUDNN, SET_NODE)
+SET_MATMUL = ("_set_cublas_allow_tf32", "_set_float32_matmul_precision")
+SETTERS = (*SET_MATMUL, SET_CUDNN, SET_NODE)
 """The functions of `torch._C` through which everything in Python sets TF32, if this torch has them."""
-_writing: list[None] = []
-
-
-def is_written_by_us() -> bool:
-    """Whether this module is setting torch's flags now."""
-    return bool(_writing)
 
 
 @contextmanager
 def _by_us() -> Iterator[None]:
-    _writing.append(None)
-    try:
-        with warnings.catch_warnings():  # 2.9.0 alone warns that the older view is deprecated
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        _writing.pop()
+    with by_us(), warnings.catch_warnings():  # 2.9.0 alone warns that the older view is deprecated
+        warnings.simplefilter("ignore")
+        yield
 
 
 def new_interface(torch: Any) -> bool:
@@ -107,7 +100,7 @@ def chooses_matmul(setter: str, given: Sequence[Any]) -> bool:
     """Whether a call of a function of `SETTERS` chooses a precision of matmuls, perhaps for more than these. (oneDNN's
     counts: torch compares it with the level that is set for CUDA's.)
     """
-    return given[1] in ("all", "matmul") if setter == SET_NODE else setter != SET_CUDNN
+    return given[1] in ("all", "matmul") if setter == SET_NODE else setter in SET_MATMUL
 
 
 def chooses_cudnn(setter: str, given: Sequence[Any]) -> bool:

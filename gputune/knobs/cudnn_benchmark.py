@@ -8,7 +8,11 @@ training steps whose peak memory was looked at. Deterministic mode (`cudnn.deter
 Source: PyTorch, "Reproducibility" and "Performance tuning guide".
 """
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from . import Need, Numerics, Phase, Stage
+from ._setters import SET_BENCHMARK, by_us
 
 VALUE = bool
 DEFAULT = False
@@ -26,10 +30,22 @@ def apply(value: bool) -> None:
 
     if value and (torch.backends.cudnn.deterministic or torch.are_deterministic_algorithms_enabled()):
         raise ValueError("deterministic mode is on, and wins")
-    torch.backends.cudnn.benchmark = value
+    with by_us():
+        torch.backends.cudnn.benchmark = value
 
 
 def current() -> bool:
     import torch
 
     return bool(torch.backends.cudnn.benchmark)
+
+
+def chooses(setter: str, given: Sequence[Any]) -> bool:
+    """Whether a function of `torch._C` sets it."""
+    return setter == SET_BENCHMARK
+
+
+def undoing() -> Callable[[Sequence[Any]], None]:
+    """What sets it back to what it is now."""
+    was = current()
+    return lambda _: apply(was)

@@ -1,4 +1,4 @@
-"""What one call of a model may change, as it was before it, so that it can be put back."""
+"""What one call of a model may change, kept so that it can be put back."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -42,11 +42,8 @@ class Before:
     def has_moved(self) -> bool:
         """Whether something has changed that was not copied."""
         buffers = self.weights is None and _versions(self._watched) != self._version
-        return self.has_outgrown() or buffers or self.weighs_otherwise() or self.has_other_gradients()
-
-    def has_outgrown(self) -> bool:
-        """Whether a container has changed that is too large to be copied."""
-        return any((isinstance(kept, int) or is_large(one)) and not is_as(one, kept) for one, kept in self._kept())
+        large = any(isinstance(kept, int) and not is_as(one, kept) for one, kept in self._kept())
+        return large or buffers or self.weighs_otherwise() or self.has_other_gradients()
 
     def _kept(self) -> list[tuple[Any, Any]]:
         return [*self.deep, *((one, kept) for _, one, kept in self.containers)]
@@ -76,8 +73,12 @@ class Before:
         for source, state in self.sources:
             set_state(source, state)
 
-    def as_now(self) -> "Before":
-        """The same things, if everything was kept, as they are now."""
+    def as_now(self) -> "Before | None":
+        """The same things, if everything was kept, as they are now. None if a container has changed that is too large
+        to be copied.
+        """
+        if any((isinstance(kept, int) or is_large(one)) and not is_as(one, kept) for one, kept in self._kept()):
+            return None
         containers = [(place, one, copy_of(one)) for place, one, _ in self.containers]
         now = Before(self.inputs, containers, [one for one, _ in self.sources], [])
         now.keep_everything([one for one, *_ in self._clones], self.weights or [])

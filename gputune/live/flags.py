@@ -16,8 +16,8 @@ rows: dict[str, Applied] = {}
 """The latest row of each setting that was to be applied in this process, by name."""
 _ours: dict[str, Value] = {}
 """The values that gputune set, by setting: other than torch's default, and yet not the user's choice."""
-_aside: dict[str, Value] = {}
-"""Those of them that are torch's default for a moment."""
+_aside: dict[str, tuple[Value, str]] = {}
+"""Those of them that are torch's default for a while, and why."""
 
 
 def set_at_start(name: str, value: Value, measured: str | None) -> Applied:
@@ -72,7 +72,11 @@ def set_for_program(name: str, value: Value, ours: Mapping[str, str]) -> Applied
 
 def rows_now() -> list[Applied]:
     """The rows as they are now: `changed-later` if the program has set something else since."""
-    return [as_now(row, partial(_in_force, name), is_the_programs(name)) for name, row in rows.items()]
+    found = [as_now(row, partial(_in_force, name), is_the_programs(name)) for name, row in rows.items()]
+    whys = {name: why for name, (_, why) in _aside.items() if why}
+    return [
+        row.and_because(whys[row.setting]) if row.setting in whys and row.status == "applied" else row for row in found
+    ]
 
 
 def is_the_programs(name: str) -> bool:
@@ -102,23 +106,26 @@ def set_back(name: str, why: str) -> bool:
 
 
 @contextmanager
-def without(names: Collection[str]) -> Iterator[None]:
-    """Have flags that gputune has set be torch's defaults meanwhile, but for those that could not be set again."""
+def without(names: Collection[str], why: str = "") -> Iterator[None]:
+    """Have flags that gputune has set be torch's defaults meanwhile, but for those that could not be set again. Their
+    rows say `why`.
+    """
     ours = {name: _ours[name] for name in names if name in _ours and is_ours(name, _current(name))}
     ours = {name: value for name, value in ours.items() if _may_be_set(name, value)}
     for name, value in ours.items():
         knobs.load(name).apply(knobs.load(name).DEFAULT)
-        _aside[name] = value
+        _aside[name] = value, why
     try:
         yield
     finally:
         for name, value in ours.items():
             _aside.pop(name, None)
             if is_ours(name, value):  # neither the program nor a net has set it meanwhile
-                knobs.load(name).apply(value)
+                _may_be_set(name, value)
 
 
 def _may_be_set(name: str, value: Value) -> bool:
+    """Set it, and return whether that is allowed."""
     try:
         knobs.load(name).apply(value)
     except ValueError:  # another choice of the user's forbids it
@@ -155,7 +162,7 @@ def _current(name: str) -> Value:
 def _in_force(name: str) -> Value:
     """The current value, but for the moments of `without`."""
     current = _current(name)
-    return _aside.get(name, current) if current == knobs.load(name).DEFAULT else current
+    return _aside.get(name, (current, ""))[0] if current == knobs.load(name).DEFAULT else current
 
 
 def _remembered(row: Applied) -> Applied:

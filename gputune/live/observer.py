@@ -107,12 +107,17 @@ def silence() -> Iterator[None]:
             _silent.discard(place)
 
 
+def is_silent() -> bool:
+    """Whether nobody is told of what this thread does."""
+    return here() in _silent
+
+
 def here() -> Place:
     return os.getpid(), threading.get_ident()
 
 
 def _tell(event: str, *given: Any) -> None:
-    if _silent and here() in _silent:
+    if _silent and is_silent():
         return
     for one in tuple(followers[event]):
         getattr(one, event)(*given)

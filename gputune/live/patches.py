@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from traceback import walk_stack
 from typing import Any, Literal
 
+GPUTUNE = __package__.removesuffix(".live")
+"""The name of gputune in this process."""
 Undo = Callable[[], object]
 Function = Callable[..., Any]
 Feature = Literal[
@@ -26,8 +28,8 @@ COLLECTIVES = (
 """The functions of torch.distributed by which ranks wait for each other."""
 
 
-def replaced(holder: Any, name: str, new: Function) -> Undo:
-    """Replace a function of a class or module; a static method by another one."""
+def replaced(holder: Any, name: str, new: Any) -> Undo:
+    """Replace a function of a class or module, or something else; a static method by another one."""
     original = vars(holder)[name]
     patch = staticmethod(new) if isinstance(original, staticmethod) else new
     setattr(holder, name, patch)
@@ -171,7 +173,7 @@ def activation_hooked(hooked: Callable[[Any], None]) -> Undo:
     import torch
 
     def note(tensor: Any, *_: Any, **__: Any) -> None:
-        if not str(sys._getframe(2).f_globals.get("__name__")).startswith(__package__.removesuffix(".live")):
+        if not str(sys._getframe(2).f_globals.get("__name__")).startswith(GPUTUNE):
             hooked(tensor)
 
     return noted(torch.Tensor, "register_hook", note)
@@ -258,10 +260,14 @@ def feature_used(used: Callable[[Feature, str | None], None]) -> Undo:
         for feature in _of_backward(outputs, sys._getframe(2).f_locals.get("create_graph")):
             used(feature, None)
 
+    def waiting(*_: Any, **__: Any) -> None:
+        if not torch.compiler.is_compiling():
+            used("collectives", None)
+
     selective = getattr(checkpoint, "_CachingTorchDispatchMode", None)
     made = [noted(torch.autocast, "__enter__", entered)]
     made += [noted(selective, "__init__", lambda *_, **__: used("selective checkpointing", None))]
-    made += [noted(torch.distributed, name, lambda *_, **__: used("collectives", None)) for name in COLLECTIVES]
+    made += [noted(torch.distributed, name, waiting) for name in COLLECTIVES]
     made += [noted(torch.autograd, "_make_grads", beginning)]
     return together(made)
 
@@ -280,21 +286,3 @@ def _of_backward(outputs: Any, create_graph: Any) -> list[Feature]:
         "logarithms": takes_logarithms(outputs),
     }
     return [feature for feature, is_used in features.items() if is_used]
-
-
-def dropout(draws: Callable[[], bool]) -> Undo:
-    """Have dropout draw other random numbers whenever `draws` says so: torch has no seed for dropout alone."""
-    import torch
-
-    def before(rate: Callable[..., float]) -> Function:
-        def note(*inputs: Any, **named: Any) -> None:
-            if draws() and not torch.compiler.is_compiling() and rate(*inputs, **named):
-                torch.rand(4096, device=inputs[0].device if inputs else None)
-
-        return note
-
-    of_layers = before(lambda tensor=None, p=0.5, training=True, *_, **__: p if training else 0.0)
-    of_attention = before(lambda q=None, k=None, v=None, mask=None, dropout_p=0.0, *_, **__: dropout_p)
-    names = ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout")
-    undoing = [noted(torch.nn.functional, name, of_layers) for name in names]
-    return together([*undoing, noted(torch.nn.functional, "scaled_dot_product_attention", of_attention)])

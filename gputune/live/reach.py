@@ -2,7 +2,7 @@
 
 import dis
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -29,7 +29,7 @@ def names(function: FunctionType, *operations: str) -> frozenset[str]:
     return _names(function.__code__, operations)
 
 
-@cache
+@lru_cache(4096)
 def _names(code: CodeType, operations: tuple[str, ...]) -> frozenset[str]:
     return frozenset(one.argval for one in _instructions(code) if one.opname in operations)
 

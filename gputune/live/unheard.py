@@ -3,51 +3,62 @@
 import logging
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from . import observer
-from .patches import replaced
+from .patches import Undo, replaced, together
+
+_lock = threading.Lock()
+_silent: list[None] = []
+"""One for each thread that is not to be heard."""
+_undo: list[Undo] = []
 
 
 @contextmanager
 def unheard() -> Iterator[None]:
-    """Drop what this thread prints and logs meanwhile, and what threads of torch's do that run its backward pass. Nor
-    do followers hear of this thread. The program's other threads go on as before.
+    """Drop what this thread prints and logs meanwhile, and what torch's threads do, in which its backward pass may run.
+    Followers are not told of what this thread does. The program's other threads go on as before.
     """
-    running = (one for one in threading.enumerate() if type(one).__name__ != "_DummyThread")
-    others = {one.ident for one in running} - {threading.get_ident()}
-
-    def is_heard() -> bool:
-        return threading.get_ident() in others
-
-    original = logging.Logger.handle
-
-    def handle(self: Any, record: Any) -> None:
-        if is_heard():
-            original(self, record)
-
-    with (
-        observer.silence(),
-        redirect_stdout(_Stream(sys.stdout, is_heard)),
-        redirect_stderr(_Stream(sys.stderr, is_heard)),
-    ):
-        undo = replaced(logging.Logger, "handle", handle)
+    with observer.silence():
+        with _lock:
+            _silent.append(None)
+            if len(_silent) == 1:
+                _undo.append(_replaced())
         try:
             yield
         finally:
-            undo()
+            with _lock:
+                _silent.pop()
+                if not _silent:
+                    _undo.pop()()
+
+
+def _is_heard() -> bool:
+    return not (observer.is_silent() or isinstance(threading.current_thread(), threading._DummyThread))
+
+
+def _replaced() -> Undo:
+    original = logging.Logger.callHandlers
+
+    def call_handlers(self: Any, record: Any) -> None:
+        if _is_heard():
+            original(self, record)
+
+    names = [name for name in ("stdout", "stderr") if getattr(sys, name) is not None]
+    streams = [replaced(sys, name, _Stream(getattr(sys, name))) for name in names]
+    return together([*streams, replaced(logging.Logger, "callHandlers", call_handlers)])
 
 
 class _Stream:
     """A stream without what is not to be heard."""
 
-    def __init__(self, stream: Any, is_heard: Callable[[], bool]) -> None:
-        self._stream, self._is_heard = stream, is_heard
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
 
-    def write(self, text: str) -> int:
-        return int(self._stream.write(text)) if self._is_heard() else len(text)
+    def write(self, text: str) -> Any:
+        return self._stream.write(text) if not _silent or _is_heard() else len(text)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

@@ -55,3 +55,42 @@ def test_only_this_thread_is_not_heard(capfd: pytest.CaptureFixture[str], monkey
     assert out == "another thread printed\nthis thread, later, printed\n"
     assert err.splitlines() == ["another thread written", "this thread, later, written"]
     assert logged == ["another thread logged", "this thread, later, logged"]
+
+
+def test_two_threads_may_be_silent_and_end_in_any_order(capfd: pytest.CaptureFixture[str]) -> None:
+    before = sys.stdout
+    is_silent, may_end = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with unheard():
+            is_silent.set()
+            may_end.wait()
+            print("the other one")
+
+    thread = threading.Thread(target=other)
+    with unheard():
+        thread.start()
+        is_silent.wait()
+    print("this one")
+    may_end.set()
+    thread.join()
+    assert sys.stdout is before
+    assert capfd.readouterr().out == "this one\n"
+
+
+def test_streams_may_be_missing_and_return_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Tee:
+        written = ""
+
+        def write(self, text: str) -> None:
+            self.written += text
+
+    tee = Tee()
+    monkeypatch.setattr(sys, "stdout", tee)
+    monkeypatch.setattr(sys, "stderr", None)
+    with unheard():
+        thread = threading.Thread(target=print, args=("another thread",))
+        thread.start()
+        thread.join()
+        print("this thread")
+    assert tee.written == "another thread\n"

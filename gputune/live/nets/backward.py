@@ -48,9 +48,11 @@ def rehearse(model: Any, given: Any, output: Any, device: str) -> None:
 @contextmanager
 def _undone(model: Any, outputs: list[Any], device: str) -> Iterator[None]:
     """Put back what the backward pass behind these outputs changes."""
-    own = [vars(one) for one in nodes_behind(outputs) if hasattr(one, "_forward_cls")]
-    kept = [(one, copy_of(one)) for mine in own for one in (mine, *elements(mine)) if type(one) in CONTAINERS]
-    before = States(lambda: model, device).before_call(()) if own else None
+    nodes = [one for one in nodes_behind(outputs) if hasattr(one, "_forward_cls")]
+    holders = [one for node in nodes for one in (vars(node), *elements(vars(node))) if type(one) in CONTAINERS]
+    kept = [(one, copy_of(one)) for one in holders]
+    is_own = any(not str(node._forward_cls.__module__).startswith("torch.") for node in nodes)
+    before = States(lambda: model, device).before_call(()) if is_own else None
     with before.undone() if before else put_back_after(common_sources(model.parameters(), device)):
         try:
             yield

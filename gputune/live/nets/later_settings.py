@@ -1,4 +1,4 @@
-"""Whatever a program sets TF32 to later, it has exactly what it has without gputune.
+"""Whatever a program sets TF32 and cuDNN's search to later, it has exactly what it has without gputune.
 
 torch 2.9 and newer has a tree of precisions beside its older flags. gputune's value stands in both, at single
 operations, so it would hide what the program sets at a parent, and contradict what it sets in one of the two alone.
@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...knobs import Knob, Value, name_of
-from ...knobs._tf32 import SET_NODE, SETTERS, is_written_by_us, set_node
+from ...knobs._setters import SET_BENCHMARK, is_written_by_us
+from ...knobs._tf32 import SET_CUDNN, SET_NODE, SETTERS, set_node
 from ..patches import Function, Undo, replaced, together
 
 _flags: dict[str, "_Flag"] = {}
@@ -80,16 +81,17 @@ def is_the_programs(name: str) -> bool:
 
 
 def setters_wrapped() -> Undo:
-    """Wrap torch's setters of TF32. All of torch's Python looks them up in `torch._C`, but for one that keeps it."""
+    """Wrap torch's setters. All of torch's Python looks them up in `torch._C`, but for properties that keep theirs."""
     import torch
 
     made: list[Undo] = []
-    for name in SETTERS:
+    for name in (*SETTERS, SET_BENCHMARK):
         if hasattr(torch._C, name):
             made.append(replaced(torch._C, name, _wrapped(name, getattr(torch._C, name))))
-    kept: Any = vars(type(getattr(torch.backends, "cudnn", None))).get("allow_tf32")
-    if hasattr(kept, "setter"):
-        made.append(replaced(kept, "setter", torch._C._set_cudnn_allow_tf32))
+    for name, setter in (("allow_tf32", SET_CUDNN), ("benchmark", SET_BENCHMARK)):
+        kept: Any = vars(type(getattr(torch.backends, "cudnn", None))).get(name)
+        if hasattr(kept, "setter"):
+            made.append(replaced(kept, "setter", getattr(torch._C, setter)))
     return together(made)
 
 

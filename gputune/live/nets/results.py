@@ -93,11 +93,16 @@ class Results(observer.Follower, Net):
         """Keep the first call of a step in which all settings are on."""
         import torch
 
-        if self._obstacle or has_iterator((*one.inputs, *one.named.values())):
-            self._end(self._obstacle or "an iterator is among its inputs")
+        if self._obstacle:
+            self._end(self._obstacle)
         elif self._sample is None and self._root.call.suspects.are_settled and observer.here() == self._thread:
-            if before is None or before.held is None:
+            if before is not None and before.held is None:
                 self._root.call.suspects.keep_everything()  # of the next call
+                return
+            if before is None or has_iterator(before.inputs):
+                self._end(
+                    "what its call changes cannot be read" if before is None else "an iterator is among its inputs"
+                )
                 return
             device = self._root.device
             autocast = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
@@ -130,10 +135,10 @@ class Results(observer.Follower, Net):
         root = self._root
         if sample.before.weighs_otherwise():
             return self._end("its weights have changed since its call")
-        if sample.before.has_outgrown():
+        if (now := sample.before.as_now()) is None:
             return self._end("a container has changed that is too large to be copied")
         try:
-            with sample.before.as_now().undone(), unheard():
+            with now.undone(), unheard():
                 guilty, why = self._judged(sample)
         except torch.cuda.OutOfMemoryError:
             return self._end("memory is short")

@@ -35,7 +35,7 @@ SECONDS, LOST = 60.0, 1.2
 """After so many seconds, or with so many lost to steps without the settings, which were slower, nothing is timed."""
 
 SEARCH, SEARCHING = "cudnn_benchmark", 2
-"""Its search is over after so many steps."""
+"""Its search is over after so many steps, in which a graph must not be captured."""
 
 
 def verdict(pairs: Sequence[tuple[float, float]]) -> bool | None:
@@ -63,7 +63,7 @@ class Slower(observer.Follower):
         """The settings that are timed."""
 
     def start(self) -> None:
-        self._without_search.enter_context(flags.without([SEARCH]))
+        self._without_search.enter_context(flags.without([SEARCH], "off until it is clear what else stays on"))
         self._iterations.start()
         observer.follow(self)
         next(self._work)
@@ -76,14 +76,15 @@ class Slower(observer.Follower):
             root.leave_out_of_graphs()
 
     def optimizer_stepping(self, optimizer: Any) -> None:
-        """In another thread or a fork, where no iteration ends, what is off would stay off."""
-        if observer.here() != self._place:
+        """A step in another thread, or in a fork: there no block of steps without the settings ends."""
+        if observer.here() != self._place and not self._is_on:
             self._end()
 
     def _end(self) -> None:
         observer.leave(self._iterations)
         observer.leave(self)
-        self._switch(True)
+        if not self._is_on:
+            self._switch(True)
         self._without_search.close()
 
     def _ended(self) -> None:

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...knobs.fused_optimizer import KINDS, OPTIONS
-from .. import observer, patches
+from .. import observer
 from ..orders import Done, Passed, Record
+from ..patches import Function, Undo, noted, together
 from ..records import Gradient, Output, Recorded, gradient_of, outputs_of
 from .run import Run
 
@@ -238,7 +239,7 @@ def work(run: Run) -> Iterator[int]:
     recorder = Recorder()
     recorder.start()
     if run.assignment.other_numbers:
-        patches.dropout(lambda: recorder.is_compared)
+        _dropout(lambda: recorder.is_compared)
     yield 1
     recorder.iteration_ended()
     run.send(Done())
@@ -251,3 +252,21 @@ def work(run: Run) -> Iterator[int]:
     run.send(recorder.recorded())
     while True:
         run.receive()
+
+
+def _dropout(draws: Callable[[], bool]) -> Undo:
+    """Have dropout draw other random numbers whenever `draws` says so: torch has no seed for dropout alone."""
+    import torch
+
+    def before(rate: Callable[..., float]) -> Function:
+        def note(*inputs: Any, **named: Any) -> None:
+            if draws() and not torch.compiler.is_compiling() and rate(*inputs, **named):
+                torch.rand(4096, device=inputs[0].device if inputs else None)
+
+        return note
+
+    of_layers = before(lambda tensor=None, p=0.5, training=True, *_, **__: p if training else 0.0)
+    of_attention = before(lambda q=None, k=None, v=None, mask=None, dropout_p=0.0, *_, **__: dropout_p)
+    names = ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout")
+    undoing = [noted(torch.nn.functional, name, of_layers) for name in names]
+    return together([*undoing, noted(torch.nn.functional, "scaled_dot_product_attention", of_attention)])

@@ -10,7 +10,7 @@ from hands_on import capture, mlp, rooted, stepped, unfollowed
 
 from gputune.live import flags
 from gputune.live.installer import Installer
-from gputune.live.nets import slower
+from gputune.live.nets import later_settings, slower
 from gputune.live.nets.slower import ENOUGH, FEW, MOST, ROW, Slower, verdict
 
 FASTER, AS_FAST, SLOWER = (1.0, 2.0), (1.0, 1.0), (1.5, 1.0)
@@ -84,6 +84,7 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> Callable[[], bool]:
     monkeypatch.setattr(torch.backends.cudnn, "benchmark", False)
     for held in ("rows", "_ours", "_aside"):
         monkeypatch.setattr(flags, held, {})
+    monkeypatch.setattr(later_settings, "_flags", {})
     flags.set_now("cudnn_benchmark", True)
     return lambda: torch.backends.cudnn.benchmark
 
@@ -92,15 +93,18 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> Callable[[], bool]:
 def test_cudnn_searches_once_it_is_clear_what_stays_on_and_counts_as_applied_meanwhile(
     monkeypatch: pytest.MonkeyPatch, searches: Callable[[], bool], without: float
 ) -> None:
-    seen, rows = list[bool](), set[str]()
+    seen, rows = list[bool](), dict[str, bool]()
 
     def after_step() -> None:
         seen.append(searches())
-        rows.update(row.status for row in flags.rows_now())
+        rows.update((f"{row.status}: {row.why}", searches()) for row in flags.rows_now())
 
     trained(monkeypatch, with_it=0.05, without=without, after_step=after_step)
     assert (seen[0], seen[-1], sorted(seen)) == (False, True, seen)
-    assert rows == {"applied"}
+    assert rows == {
+        "applied: in this process; off until it is clear what else stays on": False,
+        "applied: in this process": True,
+    }
 
 
 def test_cudnn_never_searches_within_a_graph(monkeypatch: pytest.MonkeyPatch, searches: Callable[[], bool]) -> None:
@@ -143,3 +147,12 @@ def test_in_another_thread_the_settings_are_on_again(monkeypatch: pytest.MonkeyP
         thread.start()
         thread.join()
     assert root.call.dtype is torch.bfloat16
+
+
+def test_what_the_program_sets_meanwhile_stays(monkeypatch: pytest.MonkeyPatch, searches: Callable[[], bool]) -> None:
+    def after_step() -> None:
+        torch.backends.cudnn.benchmark = False
+
+    trained(monkeypatch, with_it=0.05, without=0.06, after_step=after_step)
+    assert not searches()
+    assert [row.status for row in flags.rows_now()] == ["changed-later"]

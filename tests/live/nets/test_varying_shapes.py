@@ -10,6 +10,7 @@ from torch import nn
 
 from gputune.live import flags
 from gputune.live.installer import Installer
+from gputune.live.nets import later_settings
 from gputune.live.nets.varying_shapes import MOST, VaryingShapes, images
 
 WHY = "the shapes of its inputs vary"
@@ -49,6 +50,7 @@ def benchmark(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(torch.backends.cudnn, "benchmark", False)
     monkeypatch.setattr(flags, "rows", {})
     monkeypatch.setattr(flags, "_ours", {})
+    monkeypatch.setattr(later_settings, "_flags", {})
     flags.set_now("cudnn_benchmark", True)
 
 
