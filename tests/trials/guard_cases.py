@@ -23,7 +23,6 @@ from torch import nn
 from torch.nn import functional
 
 from gputune.knobs import Limits
-from gputune.live import patches
 from gputune.live.advice import Advice
 from gputune.live.applied import Applied
 from gputune.live.call import call_of
@@ -31,7 +30,7 @@ from gputune.live.injection import Injection
 from gputune.live.iterations import Iterations
 from gputune.live.records import Recorded
 from gputune.live.tuning import seeds
-from gputune.live.tuning.recording import Recorder
+from gputune.live.tuning.recording import Recorder, dropout
 from gputune.search.combination import Combination
 from gputune.trials import guard
 
@@ -87,7 +86,7 @@ def ran(
         Iterations(ended).start()
         recorder.start()
         if other_numbers:
-            stack.callback(patches.dropout(lambda: recorder.is_compared))
+            stack.callback(dropout(lambda: recorder.is_compared))
         from torch._inductor import config as inductor_config  # not on top: it takes a second of every collection
 
         with inductor_config.patch(fallback_random=True):  # as in every guard run

@@ -239,7 +239,7 @@ def work(run: Run) -> Iterator[int]:
     recorder = Recorder()
     recorder.start()
     if run.assignment.other_numbers:
-        _dropout(lambda: recorder.is_compared)
+        dropout(lambda: recorder.is_compared)
     yield 1
     recorder.iteration_ended()
     run.send(Done())
@@ -254,7 +254,7 @@ def work(run: Run) -> Iterator[int]:
         run.receive()
 
 
-def _dropout(draws: Callable[[], bool]) -> Undo:
+def dropout(draws: Callable[[], bool]) -> Undo:
     """Have dropout draw other random numbers whenever `draws` says so: torch has no seed for dropout alone."""
     import torch
 
