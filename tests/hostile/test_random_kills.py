@@ -27,7 +27,7 @@ def test_a_kill_leaves_an_old_or_a_whole_profile_and_nothing_else_and_the_next_s
     found = random_kills.all_of(DRAWN)
     bad = [str(left) for left in found if left.wrong]
     assert not bad, f"seed {SEED}: " + "\n".join(bad)
-    assert sum(left.ended for left in found) < COUNT / 4, "most have to be hit while they run"
+    assert sum(left.ended for left in found) < COUNT / 2, "most have to be hit while they run"
 
 
 def test_the_kills_are_spread_over_the_signals_and_verbs() -> None:
