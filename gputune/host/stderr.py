@@ -1,4 +1,4 @@
-"""What gputune prints: nothing reaches stdout or stderr but through here, and through `report.tables` where rich draws.
+"""All that gputune prints goes through here, but for what rich draws (`report.tables`).
 
 What may come from a file, a variable or a device is printed so that a terminal shows it, and does nothing else.
 """

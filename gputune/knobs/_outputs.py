@@ -143,7 +143,7 @@ def _filled(container: Any, items: Collection[tuple[Any, Any]]) -> Any:
 
 
 def _with_attributes(new: Any, output: Any) -> Any:
-    """What took an output's place, with the attributes that the program's code has given to that."""
+    """Copy the attributes that the program's code has given an output to its replacement, and return that."""
     if new is not output and (attributes := getattr(output, "__dict__", None)):
         vars(new).update(attributes)
     return new

@@ -109,7 +109,9 @@ def chooses_cudnn(setter: str, given: Sequence[Any]) -> bool:
 
 
 def undoing_matmul() -> Callable[[Sequence[Any]], None]:
-    """What sets matmuls back to what they are now, in both views. It is given what the program is about to set."""
+    """Make a function that gives matmuls their present precision again, in both views. Its argument, the inputs of the
+    setter that the program is about to call, is not used.
+    """
     import torch
 
     nodes = _nodes(torch, ("cuda", "matmul"), ("mkldnn", "matmul"))
@@ -126,8 +128,9 @@ def undoing_matmul() -> Callable[[Sequence[Any]], None]:
 
 
 def undoing_cudnn() -> Callable[[Sequence[Any]], None]:
-    """What sets convolutions and RNNs back to what they are now, in both views. It is given what the program is about
-    to set: in newer torches the default follows a parent that is set, and cannot be set itself.
+    """Make a function that gives convolutions and RNNs their present precision again, in both views. It is called with
+    the inputs of the setter that the program is about to call: in newer torches the default follows a parent that is
+    set, and cannot be set itself.
     """
     import torch
 
@@ -155,7 +158,7 @@ def _follows_the_root(torch: Any) -> bool:
 
 
 def _nodes(torch: Any, *places: tuple[str, str]) -> list[tuple[str, str, str]]:
-    """What each of these nodes was set to; "none" for one that inherits."""
+    """Each of these nodes with the word that it was set to; "none" for one that inherits."""
     if not new_interface(torch):
         return []
     get = torch._C._get_fp32_precision_getter

@@ -41,11 +41,11 @@ def current() -> bool:
 
 
 def chooses(setter: str, given: Sequence[Any]) -> bool:
-    """Whether a function of `torch._C` sets it."""
+    """Whether a function of `torch._C` sets cuDNN's search."""
     return setter == SET_BENCHMARK
 
 
 def undoing() -> Callable[[Sequence[Any]], None]:
-    """What sets it back to what it is now."""
+    """Make a function that sets cuDNN's search back to its present value."""
     was = current()
     return lambda _: apply(was)

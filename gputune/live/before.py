@@ -1,4 +1,4 @@
-"""What one call of a model may change, kept so that it can be put back."""
+"""The state of a program before a call of a model, kept so that the call can be undone."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -11,7 +11,9 @@ from .held import Held, differs
 
 
 class Before:
-    """What one call may change, as it was before. It is made before each call, so its work is flat."""
+    """The containers, tensors and random states that one call may change. One is made before each call, so containers
+    are copied flat, and tensors only on demand.
+    """
 
     __slots__ = (
         "_clones", "_gradients", "_version", "_version_of_weights", "_watched",
@@ -74,8 +76,8 @@ class Before:
             set_state(source, state)
 
     def as_now(self) -> "Before | None":
-        """The same things, if everything was kept, as they are now. None if a container has changed that is too large
-        to be copied.
+        """Another `Before` of the same things, kept from this moment on, if this one has kept everything. None if a
+        container has changed that is too large to be copied.
         """
         if any((isinstance(kept, int) or is_large(one)) and not is_as(one, kept) for one, kept in self._kept()):
             return None

@@ -7,11 +7,11 @@ from types import ModuleType
 from typing import Any
 
 LARGE = 1000
-"""Of a container with more elements only the length is kept: a copy would take more than 5 us."""
+"""The elements above which only the length of a container is kept: a copy would take more than 5 us."""
 CONTAINERS = frozenset((dict, OrderedDict, defaultdict, Counter, list, deque, set))
 """The types of attributes and inputs, exactly, whose elements are kept."""
 LARGEST_ARRAY = 2**20
-"""The bytes of an array above which it is not kept."""
+"""The bytes above which a numpy array is not kept."""
 
 
 def container(value: Any) -> Any:
@@ -28,7 +28,7 @@ def container(value: Any) -> Any:
 
 
 def is_array(one: Any) -> bool:
-    """Whether it is an array that is kept."""
+    """Whether it is a numpy array of at most `LARGEST_ARRAY` bytes."""
     numpy: Any = sys.modules.get("numpy")
     return numpy is not None and type(one) is numpy.ndarray and one.nbytes <= LARGEST_ARRAY
 

@@ -29,9 +29,8 @@ has the table."""
 LARGE = 100.0
 """An element so many times the median one is none of the typical ones."""
 AS_BY_CHANCE = 2.0
-"""What differs by no more than so many times what other random numbers of dropout make of FP32's is left to the loss.
-One draw tells that of others within a factor of 1.7 where the network and the batch are small."""
-
+"""A difference is left to the loss up to so many times the one that other random numbers of dropout make in FP32. One
+draw tells that of others within a factor of 1.7 where the network and the batch are small."""
 
 CONSIDERABLE, NOTICEABLE = 0.05, 0.01
 """The share of the norm of all gradients from which a parameter's own difference counts, and its vanishing."""

@@ -72,11 +72,12 @@ def set_for_program(name: str, value: Value, ours: Mapping[str, str]) -> Applied
 
 def rows_now() -> list[Applied]:
     """The rows as they are now: `changed-later` if the program has set something else since."""
-    found = [as_now(row, partial(_in_force, name), is_the_programs(name)) for name, row in rows.items()]
-    whys = {name: why for name, (_, why) in _aside.items() if why}
-    return [
-        row.and_because(whys[row.setting]) if row.setting in whys and row.status == "applied" else row for row in found
-    ]
+    found = list[Applied]()
+    for name, row in rows.items():
+        now = as_now(row, partial(_in_force, name), is_the_programs(name))
+        _, why = _aside.get(name, (None, ""))
+        found.append(now.and_because(why) if why and now.status == "applied" else now)
+    return found
 
 
 def is_the_programs(name: str) -> bool:

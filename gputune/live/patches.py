@@ -21,11 +21,13 @@ Feature = Literal[
     "gradients of outputs", "hooks on activations", "linear algebra", "logarithms", "collectives",
 ]  # fmt: skip
 """A feature of torch that a program uses itself, and that a setting may not bear."""
-COLLECTIVES = (
-    "all_reduce", "all_gather", "all_gather_into_tensor", "all_to_all", "all_to_all_single", "broadcast", "reduce",
-    "reduce_scatter", "reduce_scatter_tensor", "gather", "scatter", "send", "recv", "isend", "irecv", "barrier",
-)  # fmt: skip
-"""The functions of torch.distributed by which ranks wait for each other."""
+
+OF_GROUPS = (
+    ("distributed_c10d", "_rank_not_in_group"),
+    ("_functional_collectives", "_resolve_group"),  # from torch 2.13 on
+    ("_functional_collectives", "_resolve_group_name"),
+)
+"""Functions of torch.distributed through which each collective asks about its group."""
 
 
 def replaced(holder: Any, name: str, new: Any) -> Undo:
@@ -260,16 +262,24 @@ def feature_used(used: Callable[[Feature, str | None], None]) -> Undo:
         for feature in _of_backward(outputs, sys._getframe(2).f_locals.get("create_graph")):
             used(feature, None)
 
-    def waiting(*_: Any, **__: Any) -> None:
-        if not torch.compiler.is_compiling():
-            used("collectives", None)
-
     selective = getattr(checkpoint, "_CachingTorchDispatchMode", None)
     made = [noted(torch.autocast, "__enter__", entered)]
     made += [noted(selective, "__init__", lambda *_, **__: used("selective checkpointing", None))]
-    made += [noted(torch.distributed, name, waiting) for name in COLLECTIVES]
     made += [noted(torch.autograd, "_make_grads", beginning)]
-    return together(made)
+    return together([*made, _collective_begun(lambda: used("collectives", None))])
+
+
+def _collective_begun(begun: Callable[[], None]) -> Undo:
+    """Wrap what all collectives, in which ranks wait for each other, ask about their group. The collectives themselves
+    may be imported by name, and torch.compile knows them by identity.
+    """
+    import torch
+
+    def note(*_: Any, **__: Any) -> None:
+        if not torch.compiler.is_compiling() and not sys._getframe(2).f_code.co_name.startswith(("get_", "set_")):
+            begun()
+
+    return together([noted(sys.modules.get(f"torch.distributed.{place}"), name, note) for place, name in OF_GROUPS])
 
 
 def _of_backward(outputs: Any, create_graph: Any) -> list[Feature]:

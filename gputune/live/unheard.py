@@ -18,8 +18,9 @@ _undo: list[Undo] = []
 
 @contextmanager
 def unheard() -> Iterator[None]:
-    """Drop what this thread prints and logs meanwhile, and what torch's threads do, in which its backward pass may run.
-    Followers are not told of what this thread does. The program's other threads go on as before.
+    """Drop all that this thread prints and logs meanwhile, and all that torch's own threads do: a backward pass on a
+    GPU runs in one. No follower is told of this thread's calls and steps. Other threads of the program are heard
+    as before.
     """
     with observer.silence():
         with _lock:

@@ -76,7 +76,7 @@ class Slower(observer.Follower):
             root.leave_out_of_graphs()
 
     def optimizer_stepping(self, optimizer: Any) -> None:
-        """A step in another thread, or in a fork: there no block of steps without the settings ends."""
+        """If another thread or a fork trains while the settings are off, turn them on: no block ends there."""
         if observer.here() != self._place and not self._is_on:
             self._end()
 

@@ -33,7 +33,7 @@ class VaryingShapes(Net):
         suspects = root.call.suspects
         suspects.nets[:] = [net for net in suspects.nets if net is not self]
         if flags.is_ours("cudnn_benchmark", True) and flags.set_back("cudnn_benchmark", why):
-            root.say(f"cudnn_benchmark turned off: {root.name}: {why}")
+            root.say(f"cudnn_benchmark turned off: {why} in {root.name}")
         if any(suspect.name == "channels_last" for suspect in suspects.on) and not root.is_ddp:
             root.refuse(["channels_last"], why)
 

@@ -14,6 +14,8 @@ import json, os, sys
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed import _functional_collectives as functional, all_reduce
+from torch.distributed.nn import all_reduce as nn_all_reduce
 dist.init_process_group("gloo")
 rank = dist.get_rank()
 calls, steps, linear = [], [], nn.functional.linear
@@ -28,8 +30,12 @@ class Rotated(nn.Module):
         self.layer = nn.Linear(8, 8)
     def forward(self, x, first):
         out = self.layer(x)
-        if "gathers" in sys.argv:
-            dist.all_gather([torch.empty(64, 8) for _ in range(2)], x)
+        if "imported" in sys.argv:
+            all_reduce(torch.ones(1))
+        if "with gradients" in sys.argv:
+            nn_all_reduce(torch.ones(1, requires_grad=True))
+        if "functional" in sys.argv:
+            functional.all_reduce(torch.ones(1), "sum", dist.group.WORLD).wait()
         return out * (torch.arange(first, first + 8).to(out.dtype) - first).cos()
 torch.manual_seed(0)
 model = nn.parallel.DistributedDataParallel(Rotated())
@@ -80,5 +86,6 @@ def test_both_compare_at_the_same_call_and_stay_alike(tmp_path: Path, far: str) 
 
 
 @pytest.mark.cluster
-def test_a_model_in_which_ranks_wait_for_each_other_is_not_compared(tmp_path: Path) -> None:
-    assert [compared_at(rank) for rank in ranks(tmp_path, "1", "gathers")] == [[], []]
+@pytest.mark.parametrize("reduced", ["imported", "with gradients", "functional"])
+def test_a_model_in_which_ranks_wait_for_each_other_is_not_compared(tmp_path: Path, reduced: str) -> None:
+    assert [compared_at(rank) for rank in ranks(tmp_path, "1", reduced)] == [[], []]

@@ -56,7 +56,7 @@ def benchmark(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_the_first_call_tells_that_shapes_vary_from_the_start() -> None:
     turned = Turned(seen=[3, 4])
-    assert turned.call(5) == [f"cudnn_benchmark turned off: Conv2d: {WHY}", f"channels_last: {WHY}"]
+    assert turned.call(5) == [f"cudnn_benchmark turned off: {WHY} in Conv2d", f"channels_last: {WHY}"]
     assert turned.are_on == (False, False)
     assert flags.rows["cudnn_benchmark"].status == "skipped"
 
