@@ -12,6 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .. import knobs
 from . import flags, payload, say, write
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ def _inject(advice: Advice) -> None:
     from ..resources.files import Files
     from . import loader
     from .injection import Injection
+    from .nets import cudnn_search
 
     def set_flag(name: str, value: Value) -> Applied:
         row = flags.set_for_program(name, value, payload.exported_by_us(os.environ))
@@ -93,6 +95,8 @@ def _inject(advice: Advice) -> None:
     injection = Injection(advice, set_flag, say, is_tuned=payload.TUNE in os.environ)
     _injections.append(injection)
     injection.start()
+    if payload.TUNE not in os.environ and any(knobs.load(name).IN_CALLS for name in injection.rows):
+        cudnn_search.watch()
     loader.LoaderSettings(advice, Files(), injection.note).follow()
 
 

@@ -25,13 +25,13 @@ from .flags import failed
 from .installer import Installer, SetFlag
 from .iterations import Iterations
 from .models import family, key, layers_of
-from .outcome import Outcome, left, line
+from .nets import cudnn_search
+from .outcome import Outcome, left, line, too_old
 from .root import Root, found_roots, is_ddp, root_of
 from .safety import compare_speed, spread
 
 MOST_MODELS = 32
 """A program that calls more modules from outside than this calls its layers one by one."""
-OLDEST_TORCH = (2, 4)
 
 Say = Callable[[str], None]
 
@@ -42,7 +42,7 @@ class Injection(observer.Follower):
         self.advice, self._is_tuned = advice, is_tuned
         self._trains = all(program.trains for program in advice.programs)
         nothing_yet = Reason.NO_STEP() if self._trains else Reason.FEW_CALLS()
-        self._outcome = Outcome(self._expected(), _too_old() or nothing_yet)
+        self._outcome = Outcome(self._expected(), too_old() or nothing_yet)
         self.note = self._outcome.replace
         self._set_flag, self._say = set_flag, cache(say)  # each line once
         self._finder = ModelFinder(advice.device)
@@ -70,7 +70,7 @@ class Injection(observer.Follower):
         return self._outcome.rows
 
     def start(self) -> None:
-        if _too_old():
+        if too_old():
             return
         observer.follow(self, "optimizer_stepped", "capture_begun")
         if not self._trains:
@@ -183,6 +183,7 @@ class Injection(observer.Follower):
                 self._say(f"channels_last was not put in: {row.why}")
 
     def _turn_on(self, finder: ModelFinder) -> None:
+        cudnn_search.leave()
         roots = []
         for root in found_roots(finder, self._optimizers):
             root.converted, root.say = root.model in self._converted, self._say
@@ -291,10 +292,3 @@ class Injection(observer.Follower):
     def _report(self, rows: dict[str, Applied], roots: list[Root], tuned: TunedProgram | None) -> None:
         if not self.advice.quiet and speaks():
             self._say(line(rows, roots, tuned))
-
-
-def _too_old() -> str | None:
-    import torch
-
-    version = tuple(map(int, torch.__version__.split("+")[0].split(".")[:2]))
-    return f"torch {torch.__version__} is older than 2.4" if version < OLDEST_TORCH else None

@@ -20,6 +20,7 @@ PROVISIONAL = (
 )  # fmt: skip
 """Reasons of a row that stands only as long as nothing is known of any model."""
 
+OLDEST_TORCH = (2, 4)
 Rows = dict[tuple["weakref.ref[Any] | None", bool], tuple[Applied, str]]
 """By model, and by whether the setting is in there: rows with the models' names."""
 
@@ -63,6 +64,14 @@ class Outcome:
     def replace(self, row: Applied) -> None:
         self.rows[row.setting] = row
         self._added[row.setting] = {(None, row.status == "applied"): (row, "")}
+
+
+def too_old() -> str | None:
+    """Why nothing is put into any program with this torch; None if something may be."""
+    import torch
+
+    version = tuple(map(int, torch.__version__.split("+")[0].split(".")[:2]))
+    return f"torch {torch.__version__} is older than 2.4" if version < OLDEST_TORCH else None
 
 
 def left(name: str, why: Why | str, users: bool = False) -> Applied:

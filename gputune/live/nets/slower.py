@@ -19,6 +19,7 @@ from .. import flags, observer
 from ..clock import Clock
 from ..iterations import Iterations
 from . import slower_tf32
+from .cudnn_search import CAPTURES, SEARCH, UNCLEAR
 from .results import Results
 
 WARM = 4
@@ -34,8 +35,8 @@ FAR, FEW = 3.0, 3
 SECONDS, LOST = 60.0, 1.2
 """After so many seconds, or with so many lost to steps without the settings, which were slower, nothing is timed."""
 
-SEARCH, SEARCHING = "cudnn_benchmark", 2
-"""Its search is over after so many steps, in which a graph must not be captured."""
+SEARCHING = 2
+"""cuDNN's search is over after so many steps, in which a graph must not be captured."""
 
 
 def verdict(pairs: Sequence[tuple[float, float]]) -> bool | None:
@@ -63,14 +64,14 @@ class Slower(observer.Follower):
         """The settings that are timed."""
 
     def start(self) -> None:
-        self._without_search.enter_context(flags.without([SEARCH], "off until it is clear what else stays on"))
+        self._without_search.enter_context(flags.without([SEARCH], UNCLEAR))
         self._iterations.start()
         observer.follow(self)
         next(self._work)
 
     def capture_begun(self) -> None:
         """Nothing can be switched or searched for within a graph, nor turned off later."""
-        flags.set_back(SEARCH, "the program captures a CUDA graph, in which cuDNN cannot search")
+        flags.set_back(SEARCH, CAPTURES)
         self._end()
         for root in self._roots:
             root.leave_out_of_graphs()
