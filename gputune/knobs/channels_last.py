@@ -12,7 +12,7 @@ from typing import Any
 
 from . import Need, Numerics, Obstacle, Phase, Root, Stage, Value, given
 from ._memory import other_users
-from ._outputs import is_channels_last
+from ._restored import is_channels_last
 from .fused_optimizer import is_fused
 
 VALUE = bool

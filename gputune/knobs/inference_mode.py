@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import Need, Numerics, Obstacle, Phase, Root, Stage, Value
-from ._outputs import usual
+from ._restored import usual
 
 VALUE = bool
 DEFAULT = False

@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Any
 
 from ..knobs._random import set_state, state_of
-from .containers import copy_of, is_as, is_large, put_back
+from .containers import is_as, is_large, put_back
 from .held import Held, differs
 
 
@@ -76,15 +76,15 @@ class Before:
             set_state(source, state)
 
     def as_now(self) -> "Before | None":
-        """Another `Before` of the same things, kept from this moment on, if this one has kept everything. None if a
-        container has changed that is too large to be copied.
+        """Another `Before` of the same things, kept whole from this moment on, if this one has kept everything. None if
+        a large container has another length now, which cannot be undone.
         """
         if any((isinstance(kept, int) or is_large(one)) and not is_as(one, kept) for one, kept in self._kept()):
             return None
-        containers = [(place, one, copy_of(one)) for place, one, _ in self.containers]
+        containers = [(place, one, one.copy()) for place, one, _ in self.containers]
         now = Before(self.inputs, containers, [one for one, _ in self.sources], [])
         now.keep_everything([one for one, *_ in self._clones], self.weights or [])
-        now.deep = [(one, copy_of(one)) for one, _ in self.deep]
+        now.deep = [(one, one.copy()) for one, _ in self.deep]
         return now
 
     @contextmanager

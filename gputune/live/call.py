@@ -13,7 +13,8 @@ from typing import Any
 
 from ..knobs._called import PLACE, called, is_transformed, saves_through_hooks
 from ..knobs._line_search import running as line_searches
-from ..knobs._outputs import Known, entering, restored, tensors
+from ..knobs._outputs import Known, tensors
+from ..knobs._restored import entering, restored
 from .held import Attribute, restore
 from .patches import module_registered, scripted
 from .suspects import OneCall, Suspects

@@ -10,7 +10,8 @@ from functools import partial
 from typing import Any
 
 from ..knobs._called import saves_through_hooks
-from ..knobs._outputs import asks_for_last, changed, nodes_behind, opaque, tensors
+from ..knobs._outputs import changed, nodes_behind, opaque, tensors
+from ..knobs._restored import asks_for_last
 from ..knobs._signals import is_for_the_program
 from . import observer
 from .before import Before

@@ -4,7 +4,7 @@ import functools
 from types import ModuleType
 from typing import Any
 
-from ..knobs._outputs import is_channels_last
+from ..knobs._restored import is_channels_last
 from . import imports
 from .patches import Function, Undo, replaced, together
 

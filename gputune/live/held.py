@@ -11,7 +11,8 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from ..knobs._called import PLACE
-from ..knobs._outputs import Known, Uncopied, changed, restored, tensors
+from ..knobs._outputs import Known, Uncopied, changed, tensors
+from ..knobs._restored import restored
 from ..knobs._signals import is_for_the_program
 from ..resources.sample_state import in_slots
 from .containers import container, copy_of, is_array, is_as

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from traceback import walk_stack
 from typing import Any, Literal
 
-GPUTUNE = __package__.removesuffix(".live")
-"""The name of gputune in this process."""
+GPUTUNE = __package__.removesuffix("live")
+"""What the names of gputune's modules begin with in this process."""
 Undo = Callable[[], object]
 Function = Callable[..., Any]
 Feature = Literal[

@@ -10,7 +10,7 @@ from . import patches
 from .call import Call, call_of
 from .finding import ModelFinder, Seen
 from .held import Attribute
-from .models import family, unwrapped
+from .models import family, key, unwrapped
 from .nets.backward import rehearse
 from .nets.compiling import Compiling
 from .nets.kept_tensors import places
@@ -134,6 +134,7 @@ class Root:
             self.seen.signatures,
             say=lambda line: self.say(f"{self.name}: {line}"),
             failed=lambda why: self.refuse(["compile"], why),
+            kind=(key(self.inner).identity, self.inner_call.dtype),
         )
 
     def refuse(self, names: Sequence[str], why: str) -> None:

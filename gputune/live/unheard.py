@@ -1,9 +1,10 @@
 """Keeps what the program's code says out of its output, when it runs once more than the program has it run."""
 
+import io
 import logging
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -37,7 +38,12 @@ def unheard() -> Iterator[None]:
 
 
 def _is_heard() -> bool:
-    return not (observer.is_silent() or isinstance(threading.current_thread(), threading._DummyThread))
+    import torch
+
+    is_torchs = (
+        isinstance(threading.current_thread(), threading._DummyThread) and torch._C._current_graph_task_id() != -1
+    )
+    return not (is_torchs or observer.is_silent())
 
 
 def _replaced() -> Undo:
@@ -60,6 +66,14 @@ class _Stream:
 
     def write(self, text: str) -> Any:
         return self._stream.write(text) if not _silent or _is_heard() else len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    @property
+    def buffer(self) -> Any:
+        return self._stream.buffer if not _silent or _is_heard() else io.BytesIO()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

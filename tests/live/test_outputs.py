@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import distributions
 
-from gputune.knobs._outputs import Uncopied, opaque, restored, tensors, usual
+from gputune.knobs._outputs import Uncopied, changed, opaque, tensors
+from gputune.knobs._restored import restored, usual
 
 HALF, FULL = torch.bfloat16, torch.float32
 Pair = namedtuple("Pair", ["left", "right"])
@@ -140,6 +141,19 @@ class TestDtype:
         output.scale, several.extra = 2.0, 7
         assert restored(output, HALF).scale == 2.0
         assert restored(several, HALF).extra == 7
+
+    @pytest.mark.parametrize("output", [torch.ones(2), tensor(HALF), Marked(()), Named(), Made(1)])
+    def test_tensors_in_attributes_of_outputs_are_restored(self, output: Any) -> None:
+        output.extra, output.more = tensor(HALF), [tensor(HALF)]
+        output.more[0].back = output.more
+        new = restored(output, HALF)
+        assert (new.extra.dtype, new.more[0].dtype) == (FULL, FULL)
+
+    def test_a_copy_leaves_the_attributes_of_what_was_copied(self) -> None:
+        output = Named()
+        output.extra = tensor(HALF)
+        assert changed(output, lambda one: one.float()).extra.dtype == FULL
+        assert output.extra.dtype == HALF
 
     def test_gradients_flow_through(self) -> None:
         leaf = torch.ones(2, dtype=HALF, requires_grad=True)

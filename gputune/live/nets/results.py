@@ -136,7 +136,7 @@ class Results(observer.Follower, Net):
         if sample.before.weighs_otherwise():
             return self._end("its weights have changed since its call")
         if (now := sample.before.as_now()) is None:
-            return self._end("a container has changed that is too large to be copied")
+            return self._end("a large container has another length than before its call")
         try:
             with now.undone(), unheard():
                 guilty, why = self._judged(sample)
@@ -203,7 +203,7 @@ class Results(observer.Follower, Net):
             output = self._output(inputs, named, own)
             made = self._gradients(sample, output, list(own.values()))
         return Recorded(
-            losses=(sum(abs(float(one)) for one in tensors(output) if one.dim() == 0),),
+            losses=(sum(abs(float(one.detach())) for one in tensors(output) if one.dim() == 0),),
             compared=1,
             gradients=tuple(gradient_of(one) for one in made if one is not None),
             steps=(),

@@ -77,8 +77,11 @@ class Slower(observer.Follower):
             root.leave_out_of_graphs()
 
     def optimizer_stepping(self, optimizer: Any) -> None:
-        """If another thread or a fork trains while the settings are off, turn them on: no block ends there."""
-        if observer.here() != self._place and not self._is_on:
+        """If another thread or a fork trains one of the models while the settings are off, turn them on for good: no
+        block ends there.
+        """
+        elsewhere = observer.here() != self._place and not self._is_on
+        if elsewhere and any(root.model is not None and optimizer in root.optimizers for root in self._roots):
             self._end()
 
     def _end(self) -> None:

@@ -1,5 +1,6 @@
 """What compiling may cost a program: the first compile, and then some seconds more."""
 
+import sys
 from collections import UserDict
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 import torch
 
 from gputune.live.nets import compiling
-from gputune.live.nets.compiling import EXPECTED, MOST_MORE, Compiling, Costs, signature
+from gputune.live.nets.compiling import ALIKE, EXPECTED, MOST_MORE, Compiling, Costs, signature
 
 
 class Program:
@@ -21,13 +22,18 @@ class Program:
         self.again = False
         self.made: list[bool] = []
         monkeypatch.setattr(compiling, "graphs", lambda: self.graphs)
-        self.call = Compiling(
+        self.costs = Costs(lambda: self.now)
+        self.call = self.another(seen)
+
+    def another(self, seen: tuple[int, ...] = ()) -> Compiling:
+        """The call of another model of the same kind."""
+        return Compiling(
             self.make,
             lambda x: "uncompiled",
             {signature(((torch.ones(one),), {})) for one in seen},
             say=self.said.append,
             failed=self.failed.append,
-            costs=Costs(lambda: self.now),
+            costs=self.costs,
         )
 
     def make(self, is_dynamic: bool, goes_on: Callable[[], bool]) -> Callable[[Any], str]:
@@ -82,6 +88,30 @@ def test_no_further_graph_is_begun_if_there_is_no_time_for_it(monkeypatch: pytes
     program(4)
     program(5)
     assert not program.goes_on()
+
+
+def test_models_alike_are_compiled_as_long_as_there_is_time_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Program(monkeypatch, seconds=6.0)
+    calls = [program.another()(torch.ones(4)) for _ in range(100)]
+    assert calls == ["compiled"] * calls.count("compiled") + ["uncompiled"] * calls.count("uncompiled")
+    assert MOST_MORE / 2 < program.now - ALIKE * 6.0 <= MOST_MORE + 1
+    program.now += 50 * 6.0 + 1
+    assert program.another()(torch.ones(4)) == "compiled"
+    assert program.failed == []
+
+
+def test_a_compile_that_a_time_limit_ended_is_not_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def handler(signum: int, frame: Any) -> None:
+        raise TimeoutError
+
+    def late(is_dynamic: bool, goes_on: Callable[[], bool]) -> Callable[[Any], str]:
+        return lambda x: handler(14, sys._getframe())  # type: ignore[func-returns-value]
+
+    program = Program(monkeypatch, seconds=6.0)
+    monkeypatch.setattr(program, "make", late)
+    with pytest.raises(TimeoutError):
+        program.another()(torch.ones(4))
+    assert program.failed == ["a signal handler of the program's raised TimeoutError while it was compiled"]
 
 
 def test_what_compiles_again_and_again_is_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
