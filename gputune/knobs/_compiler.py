@@ -1,5 +1,7 @@
 """torch.compile where it would silently compute something else than it was given."""
 
+import logging
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
@@ -75,6 +77,16 @@ def seed_apart() -> None:
             torch.set_rng_state(state)
 
     runtime_wrappers.initialize_rng_states = seed_from_others
+
+
+@cache
+def keep_quiet() -> None:
+    """Have torch's compiler not warn of what it leaves uncompiled in a program that has not asked it to compile."""
+    if "TORCH_LOGS" in os.environ:
+        return
+    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "torch"]
+    for handler in {handler for name in names for handler in logging.getLogger(name).handlers}:
+        handler.addFilter(lambda record: not Compiled.runs or record.levelno > logging.WARNING)
 
 
 def graphs() -> int:

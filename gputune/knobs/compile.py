@@ -24,6 +24,7 @@ from ._compiler import (
     inductor_in_parts,
     keep_alpha,
     keep_buffers,
+    keep_quiet,
     seed_apart,
     tell_caches_apart,
 )
@@ -153,6 +154,7 @@ def compiled_call(
     keep_alpha()
     keep_buffers()
     seed_apart()
+    keep_quiet()
     tell_caches_apart()
     compiled = Compiled(forward, model, partial(inductor_in_parts, goes_on=goes_on), **given)
 

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from .. import knobs
 from ..knobs import Value
 
 Values = Mapping[str, Value]
@@ -50,6 +51,12 @@ class TunedProgram:
     torch: str | None = None
     """The version of torch that it was tuned with, if any of its settings depends on that."""
 
+    def stale(self, torch: str) -> list[str]:
+        """The settings that depend on torch, if they were measured with another version than this one."""
+        if self.torch in (None, torch):
+            return []
+        return [name for name in self.settings if "torch" in knobs.load(name).DEPENDS]
+
 
 def entry() -> str:
     """The name by which a tuned program knows its script: the file's, or the module's for `python -m`."""
@@ -83,6 +90,13 @@ class Advice:
     @property
     def for_any(self) -> bool:
         return bool(self.general or self.families)
+
+    @property
+    def expected(self) -> list[str]:
+        """The settings that may be turned on in some model's calls."""
+        all_values = [self.general, *self.families.values(), *(one.settings for one in self.programs)]
+        given = [(name, values.get(name)) for values in all_values for name in knobs.in_models()]
+        return sorted({name for name, value in given if not knobs.is_default(knobs.load(name), value)})
 
     def program(self, models: Sequence[tuple[str, str]], *, trains: bool = True) -> TunedProgram | None:
         """The tuned program whose models are all among these; of several, the one with most models."""

@@ -8,6 +8,7 @@ turned on. If an optimizer steps later, that is turned off again.
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -31,7 +32,10 @@ from .root import Root, found_roots, is_ddp, root_of
 from .safety import compare_speed, spread
 
 MOST_MODELS = 32
-"""A program that calls more modules from outside than this calls its layers one by one."""
+"""A program that calls more modules from outside than this calls its layers one by one. After so many in all, it is
+asked whether they are `BRIEF`."""
+BRIEF = 1.0
+"""Seconds that a model takes, on average, from which on it pays to look at further ones: that takes some 25 ms each."""
 
 Say = Callable[[str], None]
 
@@ -42,7 +46,7 @@ class Injection(observer.Follower):
         self.advice, self._is_tuned = advice, is_tuned
         self._trains = all(program.trains for program in advice.programs)
         nothing_yet = Reason.NO_STEP() if self._trains else Reason.FEW_CALLS()
-        self._outcome = Outcome(self._expected(), too_old() or nothing_yet)
+        self._outcome = Outcome(self.advice.expected, too_old() or nothing_yet)
         self.note = self._outcome.replace
         self._set_flag, self._say = set_flag, cache(say)  # each line once
         self._finder = ModelFinder(advice.device)
@@ -64,6 +68,7 @@ class Injection(observer.Follower):
         self._converted: weakref.WeakSet[Any] = weakref.WeakSet()
         self._has_compared = False
         """Whether the models have been compared with those of other programs that were tuned."""
+        self._first_step = 0.0
 
     @property
     def rows(self) -> dict[str, Applied]:
@@ -75,15 +80,8 @@ class Injection(observer.Follower):
         observer.follow(self, "optimizer_stepped", "capture_begun")
         if not self._trains:
             observer.follow(self._iterations, "model_called")
-        if any(values.get("channels_last") for values in self._all_values()):
+        if "channels_last" in self.advice.expected:
             observer.follow(self, "module_registered")
-
-    def _all_values(self) -> list[Values]:
-        return [self.advice.general, *self.advice.families.values(), *(one.settings for one in self.advice.programs)]
-
-    def _expected(self) -> list[str]:
-        values = [(name, one.get(name)) for one in self._all_values() for name in knobs.in_models()]
-        return sorted({name for name, value in values if not knobs.is_default(knobs.load(name), value)})
 
     def optimizer_stepped(self, optimizer: Any) -> None:
         if self._awaited is None and optimizer in self._optimizers:
@@ -101,6 +99,8 @@ class Injection(observer.Follower):
             self._done.clear()
             self._outcome.begin_again()
         if optimizer not in self._optimizers:
+            if self._are_brief():
+                return
             self._optimizers.add(optimizer)
             if self._awaited is None or self._awaited() is None:
                 self._finder.start()
@@ -113,12 +113,25 @@ class Injection(observer.Follower):
             self._awaited = None
             self._turn_on(self._finder)
 
-    def capture_begun(self) -> None:
-        """From now on nothing is turned on, and no weight moves: a graph has its weights where they are now."""
+    def _are_brief(self) -> bool:
+        """Whether so many models have come and gone that nothing is put into further ones, which is told then."""
+        now, count = time.monotonic(), len(self._roots)
+        self._first_step = self._first_step or now
+        if count < MOST_MODELS or now - self._first_step > BRIEF * count:
+            return False
+        self._leave()
+        self._say(f"nothing is put into further models: {count} took {now - self._first_step:.1f} s in all")
+        return True
+
+    def _leave(self) -> None:
         self._awaited = None
         self._finder.stop()
         self._stop_inference()
         observer.leave(self)
+
+    def capture_begun(self) -> None:
+        """From now on nothing is turned on, and no weight moves: a graph has its weights where they are now."""
+        self._leave()
         self._outcome.nothing(Reason.CAPTURES())
         for root in self._roots:
             root.leave_out_of_graphs("channels_last")
@@ -139,9 +152,7 @@ class Injection(observer.Follower):
         self._inference_finder.stop()
 
     def _give_up(self, error: BaseException) -> None:
-        self._awaited = None
-        self._finder.stop()
-        self._stop_inference()
+        self._leave()
         if is_for_the_program(error):
             raise error
         self._say(f"nothing was put into the program: {type(error).__name__}: {error}")
@@ -212,7 +223,7 @@ class Injection(observer.Follower):
             if not (trains and self.advice.for_any):
                 self._outcome.nothing(Reason.OTHER_MODELS())
                 return
-        self._tuned = tuned = tuned and self._for_this_torch(tuned)
+        self._tuned = tuned = tuned and self._without_stale(tuned)
         self._done.update(root.model for root in roots)
         self._roots += roots
         settings, in_models = tuned.settings if tuned else {}, knobs.in_models()
@@ -238,18 +249,13 @@ class Injection(observer.Follower):
         }
         self._report(rows, roots, tuned)
 
-    def _for_this_torch(self, tuned: TunedProgram) -> TunedProgram:
-        """The program without what was measured with another torch and depends on it."""
+    def _without_stale(self, tuned: TunedProgram) -> TunedProgram:
         import torch
 
-        if tuned.torch in (None, str(torch.__version__)):
-            return tuned
-        others = [name for name in tuned.settings if "torch" in knobs.load(name).DEPENDS]
-        for name in others:
-            self._outcome.replace(
-                left(name, f"measured with torch {tuned.torch}, but this is torch {torch.__version__}")
-            )
-        return replace(tuned, settings={name: value for name, value in tuned.settings.items() if name not in others})
+        stale = tuned.stale(str(torch.__version__))
+        for name in stale:
+            self.note(left(name, f"measured with torch {tuned.torch}, but this is torch {torch.__version__}"))
+        return replace(tuned, settings={name: value for name, value in tuned.settings.items() if name not in stale})
 
     def _turn_on_in(self, root: Root, names: Iterable[str]) -> list[Applied]:
         if self._tuned and key(root.model).identity not in self._tuned.models:

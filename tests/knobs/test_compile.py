@@ -1,5 +1,6 @@
 """torch.compile, put into a model and taken out; it is replaced by what calls the model plainly."""
 
+import logging
 import warnings
 from typing import Any
 
@@ -10,6 +11,7 @@ from torch import nn
 
 from gputune.knobs import amp_dtype
 from gputune.knobs import compile as knob
+from gputune.knobs._compiler import Compiled
 from gputune.live.call import call_of
 from gputune.live.installer import Installer
 
@@ -210,3 +212,15 @@ def test_what_the_compiler_warns_of_is_not_the_programs(recwarn: pytest.Warnings
         warnings.warn_explicit("of its own", UserWarning, "f.py", 1, module=module)
     warnings.warn_explicit("the program's", UserWarning, "f.py", 2, module="torch.optim")
     assert [str(one.message) for one in recwarn] == ["the program's"]
+
+
+@pytest.mark.slow
+def test_nor_is_what_it_logs_within_a_compiled_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    logged, (handler, *_) = list[str](), logging.getLogger("torch._dynamo").handlers
+    monkeypatch.setattr(handler, "emit", lambda record: logged.append(record.getMessage()))
+    knob.compiled_call(mlp())
+    for runs in (True, False):
+        monkeypatch.setattr(Compiled, "runs", runs)
+        logging.getLogger("torch._dynamo.convert_frame").warning("hit the limit %s", runs)
+        logging.getLogger("torch._dynamo.convert_frame").error("failed %s", runs)
+    assert logged == ["failed True", "hit the limit False", "failed False"]

@@ -11,10 +11,11 @@ from hands_on import LateError, alarm, convnet, mlp, ring, unfollowed
 from torch import nn
 
 from gputune.knobs._called import PLACE
+from gputune.live import injection
 from gputune.live.advice import Advice, Loading, TunedProgram
 from gputune.live.applied import Applied
 from gputune.live.finding import PATIENCE
-from gputune.live.injection import Injection
+from gputune.live.injection import BRIEF, MOST_MODELS, Injection
 from gputune.live.iterations import SILENT
 from gputune.live.models import key, layers_of
 
@@ -131,6 +132,17 @@ class TestWhen:
             step(seldom, generator)
         assert is_mixed(generator)
         assert [line for line in session.said if "Linear" in line] == []
+
+    @pytest.mark.parametrize("are_brief", [True, False])
+    def test_not_in_a_loop_that_makes_one_model_after_another_and_hardly_trains_them(
+        self, start: Start, monkeypatch: pytest.MonkeyPatch, are_brief: bool
+    ) -> None:
+        monkeypatch.setattr(injection, "BRIEF", BRIEF if are_brief else 0.0)
+        session, models = start(), [mlp() for _ in range(MOST_MODELS + 1)]
+        for model in models:
+            trained(model)
+        assert [is_mixed(model) for model in models] == [True] * MOST_MODELS + [not are_brief]
+        assert any(line.startswith("nothing is put into further models: 32 took") for line in session.said) is are_brief
 
     def test_a_model_of_a_later_optimizer_gets_its_own(self, start: Start) -> None:
         session, first, later = start(), mlp(), mlp()

@@ -11,8 +11,10 @@ from gputune.live.unheard import unheard
 
 
 def say(what: str) -> None:
-    print(what, "printed")
-    sys.stderr.write(f"{what} written\n")
+    print(what, "printed", flush=True)
+    sys.stdout.buffer.write(f"{what} in bytes\n".encode())
+    sys.stdout.buffer.flush()
+    sys.stderr.writelines([f"{what} written\n"])
     logging.getLogger("program").warning("%s logged", what)
 
 
@@ -52,7 +54,8 @@ def test_only_this_thread_is_not_heard(capfd: pytest.CaptureFixture[str], monkey
     thread.join()
     say("this thread, later,")
     out, err = capfd.readouterr()
-    assert out == "another thread printed\nthis thread, later, printed\n"
+    heard = ("another thread", "this thread, later,")
+    assert out.splitlines() == [f"{thread} {how}" for thread in heard for how in ("printed", "in bytes")]
     assert err.splitlines() == ["another thread written", "this thread, later, written"]
     assert logged == ["another thread logged", "this thread, later, logged"]
 
