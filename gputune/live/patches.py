@@ -17,10 +17,10 @@ GPUTUNE = __package__.removesuffix("live")
 Undo = Callable[[], object]
 Function = Callable[..., Any]
 Feature = Literal[
-    "autocast", "selective checkpointing", "double backward", "backward within backward", "backward by parts",
-    "gradients of outputs", "hooks on activations", "linear algebra", "logarithms", "collectives",
+    "autocast", "selective checkpointing", "backward", "double backward", "backward within backward",
+    "backward by parts", "gradients of outputs", "hooks on activations", "linear algebra", "logarithms", "collectives",
 ]  # fmt: skip
-"""A feature of torch that a program uses itself, and that a setting may not bear."""
+"""A feature of torch that a program uses itself, and that concerns a setting."""
 
 OF_GROUPS = (
     ("distributed_c10d", "_rank_not_in_group"),
@@ -290,6 +290,7 @@ def _of_backward(outputs: Any, create_graph: Any) -> list[Feature]:
     from .nets.probabilities import takes_logarithms
 
     features: dict[Feature, bool] = {
+        "backward": True,
         "double backward": bool(create_graph),
         "backward within backward": torch._C._current_graph_task_id() != -1,  # as of reentrant checkpointing
         "linear algebra": is_behind(outputs),

@@ -4,23 +4,24 @@ What it finds is for one precision and layout, and these are about to change. A 
 other programs, was 26 s late in its first step.
 """
 
-import time
 from contextlib import ExitStack
 
 from .. import flags, observer
+from ..patches import Feature
 
 SEARCH = "cudnn_benchmark"
 UNCLEAR = "off until it is clear what else stays on"
 CAPTURES = "the program captures a CUDA graph, in which cuDNN cannot search"
-SECONDS = 60.0
-"""Seconds after the first backward pass, after which nothing more is waited for."""
+PASSES = 100
+"""So many backward passes without a decision about settings are enough: an optimizer may never step."""
 _begun: list["FirstSteps"] = []
 
 
 def watch() -> None:
-    """Put the search off from the first backward pass on: what trains nothing keeps its settings."""
-    _begun.append(FirstSteps())
-    observer.follow(_begun[0])
+    """Put the search off from the first backward pass on, if gputune has turned it on. What trains nothing searches."""
+    if flags.is_ours(SEARCH, True):
+        _begun.append(FirstSteps())
+        observer.follow(_begun[0])
 
 
 def leave() -> None:
@@ -32,17 +33,19 @@ def leave() -> None:
 class FirstSteps(observer.Follower):
     def __init__(self) -> None:
         self._put_off = ExitStack()
-        self._until: float | None = None
+        self._passes = 0
 
-    def backward_begun(self, losses: list[object]) -> None:
-        if self._until is None:
-            self._until = time.monotonic() + SECONDS
+    def feature_used(self, feature: Feature, device: str | None) -> None:
+        if feature != "backward":
+            return
+        self._passes += 1
+        if self._passes == 1:
             self._put_off.enter_context(flags.without([SEARCH], UNCLEAR))
-        elif time.monotonic() > self._until:
+        elif self._passes > PASSES:
             self.end()
 
     def capture_begun(self) -> None:
-        if self._until is not None:
+        if self._passes:
             flags.set_back(SEARCH, CAPTURES)
         self.end()
 
