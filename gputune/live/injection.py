@@ -127,7 +127,7 @@ class Injection(observer.Follower):
         self._awaited = None
         self._finder.stop()
         self._stop_inference()
-        observer.leave(self)
+        observer.leave(self, "optimizer_stepped", "module_registered")
 
     def capture_begun(self) -> None:
         """From now on nothing is turned on, and no weight moves: a graph has its weights where they are now."""

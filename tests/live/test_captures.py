@@ -8,6 +8,7 @@ import torch
 from hands_on import capture, convnet, mlp, unfollowed
 
 from gputune.knobs._called import PLACE
+from gputune.live import injection
 from gputune.live.advice import Advice
 from gputune.live.applied import Applied
 from gputune.live.call import call_of
@@ -98,6 +99,18 @@ def test_channels_last_goes_off_all_the_same_as_a_graph_would_not_follow_weights
         assert not call_of(program.model, "cpu").channels_last
         assert program.is_mixed
         assert [one.data_ptr() for one in program.model.parameters()] == before
+
+
+def test_also_where_nothing_more_is_put_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(injection, "MOST_MODELS", 1)
+    monkeypatch.setattr(slower, "verdict", lambda pairs: True)
+    with unfollowed():
+        program = Program(convnet(), channels_last=True)
+        program.trains(40, torch.ones(2, 3, 8, 8))
+        torch.optim.SGD(mlp().parameters(), lr=0.01).step()
+        assert program.said[-1].startswith("nothing is put into further models")
+        capture()
+        assert not call_of(program.model, "cpu").channels_last
 
 
 @pytest.mark.parametrize("steps", [0, 3])
