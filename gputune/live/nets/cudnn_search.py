@@ -1,7 +1,7 @@
 """cuDNN does not search in the first steps of a training, before settings are turned on in its models.
 
-What it finds is for one precision and layout, and these are about to change. A diffusion model on an H200, beside three
-other programs, was 26 s late in its first step.
+What it finds is for one precision and layout, and these are about to change. The first step of a diffusion model on an
+H200 took 23 s with the search, and 6 s without.
 """
 
 from contextlib import ExitStack
