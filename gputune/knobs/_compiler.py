@@ -2,6 +2,7 @@
 
 import logging
 import os
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
@@ -84,9 +85,15 @@ def keep_quiet() -> None:
     """Have torch's compiler not warn of what it leaves uncompiled in a program that has not asked it to compile."""
     if "TORCH_LOGS" in os.environ:
         return
-    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "torch"]
+    compilers = ("torch._dynamo", "torch._functorch", "torch._inductor")
+
+    def is_heard(record: logging.LogRecord) -> bool:
+        is_warning = record.levelno == logging.WARNING and record.name.startswith(compilers)
+        return not is_warning or record.thread != Compiled.runs
+
+    names = [name for name in logging.root.manager.loggerDict if name.startswith(compilers)]
     for handler in {handler for name in names for handler in logging.getLogger(name).handlers}:
-        handler.addFilter(lambda record: not Compiled.runs or record.levelno > logging.WARNING)
+        handler.addFilter(is_heard)
 
 
 def graphs() -> int:
@@ -101,8 +108,8 @@ class Compiled:
     compiled before gives these no gradients.
     """
 
-    runs = False
-    """Whether one of them runs."""
+    runs: int | None = None
+    """The thread in which one of them runs."""
 
     def __init__(self, function: Any, model: Any, backend: Callable[..., Any], **given: Any) -> None:
         """`given` are further arguments of torch.compile."""
@@ -122,11 +129,11 @@ class Compiled:
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         if self._frozen and any(one.requires_grad for one in self._frozen):
             self._begin()
-        Compiled.runs = True
+        Compiled.runs = threading.get_ident()
         try:
             return self._call(*inputs, **named)
         finally:
-            Compiled.runs = False
+            Compiled.runs = None
             if self._graphs != (now := graphs()):
                 self._graphs = now
                 self._frozen = [one for one in self._model.parameters() if not one.requires_grad]

@@ -1,7 +1,7 @@
 """What outputs and inputs of a model hold, at any depth, looked at and changed."""
 
 import copy
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from types import NoneType
 from typing import Any
@@ -39,13 +39,12 @@ def changed(
     one and the same, also in what else is changed with the same `known`. `container` gives what the changed ones are
     put into instead of a list, a mapping or an object. Raises `Uncopied` if a class takes no other tensors.
 
-    Types are kept, named tuples among them, and attributes of containers and tensors are changed, too.
+    Types are kept, named tuples among them. Tensors that are attributes of a container or a tensor are changed, too.
     """
     known = {} if known is None else known
     if type(output) in PLAIN:
         return output
     if id(output) not in known:
-        known[id(output)] = output, output  # to which attributes may lead back
         known[id(output)] = output, _changed(output, change, known, container)
     return known[id(output)][1]
 
@@ -64,32 +63,29 @@ def _itself(output: Any) -> Any:
 def _changed(output: Any, change: Callable[[Any], Any], known: Known, container: Callable[[Any], Any]) -> Any:
     import torch
 
-    def others(before: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
-        """The elements that become others."""
-        found = [(key, one, changed(one, change, known, container=container)) for key, one in before]
-        return {key: new for key, one, new in found if new is not one}
-
-    attributes = others(_attributes(output))
     if isinstance(output, torch.Tensor):
         new = change(output)
-        is_copied = new is not output and type(output) is torch.Tensor
-        own = vars(output) if is_copied else {}
-        return _with(new, {**own, **attributes}) if is_copied or container is _itself else new
-    inside = others(items(output))
-    if not inside and not attributes:
+        if type(output) is not torch.Tensor or (new is output and container is not _itself):
+            return new
+        return _with(new, {**vars(output), **_changed_attributes(output, change, known)})
+    before = list(items(output))
+    found = [(key, changed(one, change, known, container=container)) for key, one in before]
+    inside = [after for (_, was), after in zip(before, found, strict=True) if after[1] is not was]
+    own = _changed_attributes(output, change, known)
+    if not inside and not own:
         return output
     try:
         if not isinstance(output, tuple):
-            return _with(_filled(container(output), inside), attributes)
-        found = [inside.get(place, one) for place, one in enumerate(output)]
-        made = type(output)(*found) if hasattr(output, "_fields") else type(output)(found)
-        return _with(made, {**getattr(output, "__dict__", {}), **attributes})
+            return _with(_filled(container(output), inside), own)
+        elements = [one for _, one in found]
+        made = type(output)(*elements) if hasattr(output, "_fields") else type(output)(elements)
+        return _with(made, {**getattr(output, "__dict__", {}), **own})
     except Exception as error:
         raise Uncopied(output) from error
 
 
-def _filled(container: Any, items: Mapping[Any, Any]) -> Any:
-    for key, one in items.items():
+def _filled(container: Any, items: Collection[tuple[Any, Any]]) -> Any:
+    for key, one in items:
         if isinstance(container, dict | list):
             container[key] = one
         else:
@@ -98,15 +94,24 @@ def _filled(container: Any, items: Mapping[Any, Any]) -> Any:
 
 
 def _attributes(output: Any) -> Iterator[tuple[str, Any]]:
-    """The tensors, and the containers of them, that a tensor or a container has besides its elements."""
+    """The tensors that a tensor or a container has besides its elements."""
     import torch
 
     own = getattr(output, "__dict__", None)
     is_looked_into = type(output) is torch.Tensor or isinstance(output, dict | list | tuple) or is_dataclass(output)
     if own and own is not output and is_looked_into and not isinstance(output, type):
-        for name, one in own.items():
-            if isinstance(one, torch.Tensor) or type(one) in (dict, list, tuple):
-                yield name, one
+        yield from ((name, one) for name, one in own.items() if isinstance(one, torch.Tensor))
+
+
+def _changed_attributes(output: Any, change: Callable[[Any], Any], known: Known) -> dict[str, Any]:
+    """Those that become others. Theirs in turn are left: they may lead to all steps before."""
+    found = {}
+    for name, one in _attributes(output):
+        new = known[id(one)][1] if id(one) in known else change(one)
+        known[id(one)] = one, new
+        if new is not one:
+            found[name] = _with(new, vars(one))
+    return found
 
 
 def _with(new: Any, attributes: Mapping[str, Any]) -> Any:
@@ -116,14 +121,15 @@ def _with(new: Any, attributes: Mapping[str, Any]) -> Any:
 
 
 def tensors(output: Any) -> Iterator[Any]:
-    """Every tensor in an output, or among the inputs of a call."""
+    """Every tensor in an output, or among the inputs of a call, and those that are its attributes."""
     import torch
 
+    inside = [] if isinstance(output, torch.Tensor) else [one for _, one in items(output)]
     if isinstance(output, torch.Tensor):
         yield output
-    else:
-        for _, one in items(output):
-            yield from tensors(one)
+    for one in inside:
+        yield from tensors(one)
+    yield from (one for _, one in _attributes(output) if not any(one is other for other in inside))
 
 
 def leaves(output: Any, place: str = "") -> Iterator[tuple[str, Any]]:

@@ -77,10 +77,12 @@ class Before:
 
     def as_now(self) -> "Before | None":
         """Another `Before` of the same things, kept whole from this moment on, if this one has kept everything. None if
-        a large container has another length now, which cannot be undone.
+        a large container has another length now, which cannot be undone; from now on this one, too, puts it back whole.
         """
         if any((isinstance(kept, int) or is_large(one)) and not is_as(one, kept) for one, kept in self._kept()):
             return None
+        self.containers = [(place, one, _whole(one, kept)) for place, one, kept in self.containers]
+        self.deep = [(one, _whole(one, kept)) for one, kept in self.deep]
         containers = [(place, one, one.copy()) for place, one, _ in self.containers]
         now = Before(self.inputs, containers, [one for one, _ in self.sources], [])
         now.keep_everything([one for one, *_ in self._clones], self.weights or [])
@@ -101,6 +103,10 @@ class Before:
                 yield
             finally:
                 self.put_back()
+
+
+def _whole(one: Any, kept: Any) -> Any:
+    return one.copy() if isinstance(kept, int) else kept
 
 
 def _writes(gradient: Any) -> int:

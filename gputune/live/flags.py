@@ -266,7 +266,7 @@ def failed(name: str, why: Why | str, before: Value = None) -> Applied:
 
 def error_text(fault: BaseException) -> str:
     """The type and message of an exception on one line; of the one within, if torch's compiler wrapped it."""
-    fault = getattr(fault, "inner_exception", fault)
+    fault = getattr(fault, "inner_exception", None) or fault
     return f"{type(fault).__name__}: {' '.join(str(fault).split())[:200]}"
 
 

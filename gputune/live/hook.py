@@ -86,6 +86,7 @@ def _inject(advice: Advice) -> None:
     from . import loader
     from .injection import Injection
     from .nets import cudnn_search
+    from .outcome import too_old
 
     def set_flag(name: str, value: Value) -> Applied:
         row = flags.set_for_program(name, value, payload.exported_by_us(os.environ))
@@ -95,7 +96,8 @@ def _inject(advice: Advice) -> None:
     injection = Injection(advice, set_flag, say, is_tuned=payload.TUNE in os.environ)
     _injections.append(injection)
     injection.start()
-    if payload.TUNE not in os.environ and any(knobs.load(name).IN_CALLS for name in injection.rows):
+    changes_calls = any(knobs.load(name).IN_CALLS for name in injection.rows) and not too_old()
+    if changes_calls and payload.TUNE not in os.environ:
         cudnn_search.watch()
     loader.LoaderSettings(advice, Files(), injection.note).follow()
 

@@ -68,7 +68,7 @@ class Injection(observer.Follower):
         self._converted: weakref.WeakSet[Any] = weakref.WeakSet()
         self._has_compared = False
         """Whether the models have been compared with those of other programs that were tuned."""
-        self._first_step = 0.0
+        self._first_step, self._turns = 0.0, 0
 
     @property
     def rows(self) -> dict[str, Applied]:
@@ -100,6 +100,9 @@ class Injection(observer.Follower):
             self._outcome.begin_again()
         if optimizer not in self._optimizers:
             if self._are_brief():
+                self._stop_looking()
+                observer.leave(self, "optimizer_stepped", "module_registered")
+                self._tell(f"nothing is put into further models: {self._turns} came in {BRIEF * self._turns:.0f} s")
                 return
             self._optimizers.add(optimizer)
             if self._awaited is None or self._awaited() is None:
@@ -114,24 +117,20 @@ class Injection(observer.Follower):
             self._turn_on(self._finder)
 
     def _are_brief(self) -> bool:
-        """Whether so many models have come and gone that nothing is put into further ones, which is told then."""
-        now, count = time.monotonic(), len(self._roots)
-        self._first_step = self._first_step or now
-        if count < MOST_MODELS or now - self._first_step > BRIEF * count:
-            return False
-        self._leave()
-        self._say(f"nothing is put into further models: {count} took {now - self._first_step:.1f} s in all")
-        return True
+        """Whether one model after the other has come in so short a time that no more are looked at."""
+        self._first_step = self._first_step or time.monotonic()
+        return self._turns >= MOST_MODELS and time.monotonic() - self._first_step < BRIEF * self._turns
 
-    def _leave(self) -> None:
+    def _stop_looking(self) -> None:
         self._awaited = None
         self._finder.stop()
         self._stop_inference()
-        observer.leave(self, "optimizer_stepped", "module_registered")
+        cudnn_search.leave()
 
     def capture_begun(self) -> None:
         """From now on nothing is turned on, and no weight moves: a graph has its weights where they are now."""
-        self._leave()
+        self._stop_looking()
+        observer.leave(self)
         self._outcome.nothing(Reason.CAPTURES())
         for root in self._roots:
             root.leave_out_of_graphs("channels_last")
@@ -152,7 +151,7 @@ class Injection(observer.Follower):
         self._inference_finder.stop()
 
     def _give_up(self, error: BaseException) -> None:
-        self._leave()
+        self._stop_looking()
         if is_for_the_program(error):
             raise error
         self._say(f"nothing was put into the program: {type(error).__name__}: {error}")
@@ -212,10 +211,11 @@ class Injection(observer.Follower):
         elif not self._done:
             why = Reason.MANY_MODELS(len(roots)) if roots else Reason.NO_MODEL()
             self._outcome.nothing(why)
-            if self.advice.for_any and not self.advice.quiet and speaks():
-                self._say(f"nothing was put into the program: {why}")
+            if self.advice.for_any:
+                self._tell(f"nothing was put into the program: {why}")
 
     def _turn_on_in_all(self, roots: list[Root]) -> None:
+        self._turns += 1
         trains = all(root.gradients for root in roots)
         tuned = self.advice.program([key(root.model).identity for root in roots], trains=trains)
         if tuned is None:
@@ -247,7 +247,7 @@ class Injection(observer.Follower):
             for name, row in self.rows.items()
             if name in own.rows or name not in in_models or row.status != "applied"
         }
-        self._report(rows, roots, tuned)
+        self._tell(line(rows, roots, tuned))
 
     def _without_stale(self, tuned: TunedProgram) -> TunedProgram:
         import torch
@@ -295,6 +295,6 @@ class Injection(observer.Follower):
         if said := likeness.line(self.advice.profile, self.advice.programs, models, trains=trains, entry=entry()):
             self._say(said)
 
-    def _report(self, rows: dict[str, Applied], roots: list[Root], tuned: TunedProgram | None) -> None:
+    def _tell(self, said: str) -> None:
         if not self.advice.quiet and speaks():
-            self._say(line(rows, roots, tuned))
+            self._say(said)

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..knobs._signals import is_for_the_program
 from . import patches
+from .patches import Feature
 
 Place = tuple[int, int]
 """A process and a thread of it."""
@@ -39,7 +40,7 @@ class Follower:
         named ones. An exception that is raised here never reaches the program, and is the last call heard of.
         """
 
-    def feature_used(self, feature: patches.Feature, device: str | None) -> None:
+    def feature_used(self, feature: Feature, device: str | None) -> None:
         """The program uses a feature; `device` is the type of device of an autocast."""
 
     def activation_hooked(self, activation: Any) -> None:
@@ -50,6 +51,9 @@ class Follower:
 
     def backward_begun(self, losses: list[Any]) -> None:
         """A backward pass begins from these tensors, given as they were before a `GradScaler` scaled them."""
+
+    def gradients_begun(self) -> None:
+        """A backward pass begins, perhaps within another one."""
 
     def capture_begun(self) -> None:
         """The program is about to capture a CUDA graph."""

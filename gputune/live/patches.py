@@ -17,17 +17,10 @@ GPUTUNE = __package__.removesuffix("live")
 Undo = Callable[[], object]
 Function = Callable[..., Any]
 Feature = Literal[
-    "autocast", "selective checkpointing", "backward", "double backward", "backward within backward",
-    "backward by parts", "gradients of outputs", "hooks on activations", "linear algebra", "logarithms", "collectives",
+    "autocast", "selective checkpointing", "double backward", "backward within backward", "backward by parts",
+    "gradients of outputs", "hooks on activations", "linear algebra", "logarithms", "collectives",
 ]  # fmt: skip
-"""A feature of torch that a program uses itself, and that concerns a setting."""
-
-OF_GROUPS = (
-    ("distributed_c10d", "_rank_not_in_group"),
-    ("_functional_collectives", "_resolve_group"),  # from torch 2.13 on
-    ("_functional_collectives", "_resolve_group_name"),
-)
-"""Functions of torch.distributed through which each collective asks about its group."""
+"""A feature of torch that a program uses itself, and that a setting may not bear."""
 
 
 def replaced(holder: Any, name: str, new: Any) -> Undo:
@@ -170,6 +163,13 @@ def backward_begun(begun: Callable[[list[Any]], None]) -> Undo:
     return together([*backwards, replaced(torch.amp.GradScaler, "scale", scale)])
 
 
+def gradients_begun(begun: Callable[[], None]) -> Undo:
+    """Wrap what every backward pass begins with, so that there is no frame around the pass, where warnings point."""
+    import torch
+
+    return noted(torch.autograd, "_make_grads", lambda *_, **__: begun())
+
+
 def activation_hooked(hooked: Callable[[Any], None]) -> Undo:
     """Wrap what puts a hook on a tensor, for all but gputune's own code."""
     import torch
@@ -246,54 +246,6 @@ def weights_flattened() -> Undo:
 
 def feature_used(used: Callable[[Feature, str | None], None]) -> Undo:
     """Wrap functions that only a program that uses a feature passes through."""
-    import torch
-    from torch.utils import checkpoint
+    from .features import patched
 
-    def entered(context: Any, *_: Any) -> None:
-        # During backward, checkpointing enters what the forward pass had, and that may be gputune's.
-        if hasattr(context, "by_gputune") or torch._C._current_graph_task_id() != -1:
-            return
-        # Models switch autocast off for parts of themselves, which is no use of it.
-        if getattr(context, "_enabled", True):
-            used("autocast", getattr(context, "device", None))
-
-    # Before the backward pass, by its caller's argument: a frame around it would move where warnings of hooks point.
-    def beginning(outputs: Any, *_: Any, **__: Any) -> None:
-        for feature in _of_backward(outputs, sys._getframe(2).f_locals.get("create_graph")):
-            used(feature, None)
-
-    selective = getattr(checkpoint, "_CachingTorchDispatchMode", None)
-    made = [noted(torch.autocast, "__enter__", entered)]
-    made += [noted(selective, "__init__", lambda *_, **__: used("selective checkpointing", None))]
-    made += [noted(torch.autograd, "_make_grads", beginning)]
-    return together([*made, _collective_begun(lambda: used("collectives", None))])
-
-
-def _collective_begun(begun: Callable[[], None]) -> Undo:
-    """Wrap what all collectives, in which ranks wait for each other, ask about their group. The collectives themselves
-    may be imported by name, and torch.compile knows them by identity.
-    """
-    import torch
-
-    def note(*_: Any, **__: Any) -> None:
-        if not torch.compiler.is_compiling() and not sys._getframe(2).f_code.co_name.startswith(("get_", "set_")):
-            begun()
-
-    return together([noted(sys.modules.get(f"torch.distributed.{place}"), name, note) for place, name in OF_GROUPS])
-
-
-def _of_backward(outputs: Any, create_graph: Any) -> list[Feature]:
-    """The features of a program that begins a backward pass behind these outputs."""
-    import torch
-
-    from .nets.linear_algebra import is_behind
-    from .nets.probabilities import takes_logarithms
-
-    features: dict[Feature, bool] = {
-        "backward": True,
-        "double backward": bool(create_graph),
-        "backward within backward": torch._C._current_graph_task_id() != -1,  # as of reentrant checkpointing
-        "linear algebra": is_behind(outputs),
-        "logarithms": takes_logarithms(outputs),
-    }
-    return [feature for feature, is_used in features.items() if is_used]
+    return patched(used)

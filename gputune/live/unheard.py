@@ -73,7 +73,8 @@ class _Stream:
 
     @property
     def buffer(self) -> Any:
-        return self._stream.buffer if not _silent or _is_heard() else io.BytesIO()
+        buffer = self._stream.buffer
+        return buffer if not _silent or _is_heard() else io.BytesIO()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

@@ -1,6 +1,7 @@
 """torch.compile, put into a model and taken out; it is replaced by what calls the model plainly."""
 
 import logging
+import threading
 import warnings
 from typing import Any
 
@@ -218,9 +219,13 @@ def test_what_the_compiler_warns_of_is_not_the_programs(recwarn: pytest.Warnings
 def test_nor_is_what_it_logs_within_a_compiled_call(monkeypatch: pytest.MonkeyPatch) -> None:
     logged, (handler, *_) = list[str](), logging.getLogger("torch._dynamo").handlers
     monkeypatch.setattr(handler, "emit", lambda record: logged.append(record.getMessage()))
+    monkeypatch.delenv("TORCH_LOGS", raising=False)
     knob.compiled_call(mlp())
-    for runs in (True, False):
+    logger, other = logging.getLogger("torch._dynamo.convert_frame"), logging.getLogger("program")
+    monkeypatch.setattr(other, "handlers", [handler])
+    for runs in (threading.get_ident(), None):
         monkeypatch.setattr(Compiled, "runs", runs)
-        logging.getLogger("torch._dynamo.convert_frame").warning("hit the limit %s", runs)
-        logging.getLogger("torch._dynamo.convert_frame").error("failed %s", runs)
-    assert logged == ["failed True", "hit the limit False", "failed False"]
+        logger.warning("hit the limit")
+        logger.error("failed")
+        other.warning("the program's")
+    assert logged == ["failed", "the program's", "hit the limit", "failed", "the program's"]

@@ -103,6 +103,7 @@ def test_channels_last_goes_off_all_the_same_as_a_graph_would_not_follow_weights
 
 def test_also_where_nothing_more_is_put_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(injection, "MOST_MODELS", 1)
+    monkeypatch.setattr(injection, "BRIEF", 1e6)
     monkeypatch.setattr(slower, "verdict", lambda pairs: True)
     with unfollowed():
         program = Program(convnet(), channels_last=True)

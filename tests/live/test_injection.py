@@ -142,7 +142,7 @@ class TestWhen:
         for model in models:
             trained(model)
         assert [is_mixed(model) for model in models] == [True] * MOST_MODELS + [not are_brief]
-        assert any(line.startswith("nothing is put into further models: 32 took") for line in session.said) is are_brief
+        assert any(line.startswith("nothing is put into further models: 32 came") for line in session.said) is are_brief
 
     def test_a_model_of_a_later_optimizer_gets_its_own(self, start: Start) -> None:
         session, first, later = start(), mlp(), mlp()

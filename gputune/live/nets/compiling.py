@@ -41,6 +41,7 @@ class Costs:
         self._since: float | None = None
         self._firsts: dict[Any, list[float]] = defaultdict(list)
         """The seconds of first compiles, by the kind of the model."""
+        self._interrupted: set[Any] = set()
 
     def begin(self) -> None:
         self._since = self.clock() if self._since is None else self._since
@@ -51,13 +52,17 @@ class Costs:
 
     def may_begin(self, kind: Any) -> bool:
         """Whether there is time for a first compile of another model of a kind."""
-        known = self._firsts[kind]
-        return len(known) < ALIKE or known[-1] <= self.left()
+        known = self._firsts.get(kind, [])
+        return kind not in self._interrupted and (len(known) < ALIKE or known[-1] <= self.left())
 
     def took_first(self, kind: Any, seconds: float) -> None:
         if len(self._firsts[kind]) >= ALIKE:
             self.more += seconds
         self._firsts[kind].append(seconds)
+
+    def was_interrupted(self, kind: Any) -> None:
+        """Begin no more of that kind: a time limit of the program's would end them all."""
+        self._interrupted.add(kind)
 
 
 ALL = Costs()
@@ -117,6 +122,7 @@ class Compiling:
             return output
         except BaseException as error:
             if call not in self._returned and passed_a_handler(error):
+                self._costs.was_interrupted(self._kind)
                 self._failed(f"a signal handler of the program's raised {type(error).__name__} while it was compiled")
             raise
         finally:

@@ -7,7 +7,6 @@ H200 took 23 s with the search, and 6 s without.
 from contextlib import ExitStack
 
 from .. import flags, observer
-from ..patches import Feature
 
 SEARCH = "cudnn_benchmark"
 UNCLEAR = "off until it is clear what else stays on"
@@ -18,7 +17,7 @@ _begun: list["FirstSteps"] = []
 
 
 def watch() -> None:
-    """Put the search off from the first backward pass on, if gputune has turned it on. What trains nothing searches."""
+    """Put the search off from the first backward pass on, if gputune has turned it on."""
     if flags.is_ours(SEARCH, True):
         _begun.append(FirstSteps())
         observer.follow(_begun[0])
@@ -35,9 +34,7 @@ class FirstSteps(observer.Follower):
         self._put_off = ExitStack()
         self._passes = 0
 
-    def feature_used(self, feature: Feature, device: str | None) -> None:
-        if feature != "backward":
-            return
+    def gradients_begun(self) -> None:
         self._passes += 1
         if self._passes == 1:
             self._put_off.enter_context(flags.without([SEARCH], UNCLEAR))

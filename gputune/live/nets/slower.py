@@ -80,8 +80,11 @@ class Slower(observer.Follower):
         """If another thread or a fork trains one of the models while the settings are off, turn them on for good: no
         block ends there.
         """
-        elsewhere = observer.here() != self._place and not self._is_on
-        if elsewhere and any(root.model is not None and optimizer in root.optimizers for root in self._roots):
+        if self._is_on or observer.here() == self._place:
+            return
+        trained = {id(one) for group in optimizer.param_groups for one in group["params"]}
+        models = [root.inner for root in self._roots if root.model is not None]
+        if any(id(one) in trained for model in models for one in model.parameters()):
             self._end()
 
     def _end(self) -> None:
@@ -114,28 +117,33 @@ class Slower(observer.Follower):
         yield WARM
         until = time.monotonic() + SECONDS
         # Convolutions in FP32 and channels_last are none of the program's, and cuDNN builds kernels for them.
-        if self._settings("compile") and any(
-            one.has_compiled for root in self._roots for one in root.compiled.values()
-        ):
-            yield from self._round("compile", until=until)
-        if not self._settings("compile"):
+        if self._are_compiled():
+            yield from self._round(["compile"], until)
+        if not self._are_compiled():
             for root in self._roots:
                 if root.model is not None and not root.is_ddp:
                     root.call.suspects.fixed = set()
-            yield from self._round(until=until)
+            yield from self._round([name for name in self._settings() if name != "compile"], until)
         if not self._settings():
             slower_tf32.watch_again()
         self._without_search.close()
         yield SEARCHING
+
+    def _are_compiled(self) -> bool:
+        """Whether any model's calls are compiled. Those whose shapes vary wait for that, perhaps for long."""
+        compiled = (one for root in self._roots for one in root.compiled.values())
+        return bool(self._settings("compile")) and any(one.has_compiled for one in compiled)
 
     def _settings(self, *names: str) -> list[str]:
         """Those that are on in any of the models, of these names if any are given."""
         on = [one.name for root in self._roots if root.model is not None for one in root.call.suspects.on]
         return [name for name in dict.fromkeys(on) if name in names or not names]
 
-    def _round(self, *names: str, until: float) -> Iterator[int]:
-        """Time steps with these settings, or with all, against steps without."""
-        self._names, self._pairs = self._settings(*names), []
+    def _round(self, names: list[str], until: float) -> Iterator[int]:
+        """Time steps with these settings, if any, against steps without."""
+        self._names, self._pairs = names, []
+        if not names:
+            return
         steps = yield from self._steps()
         while (stays := verdict(self._pairs)) is None and time.monotonic() < until:
             yield from self._pair(steps)

@@ -95,8 +95,10 @@ def test_models_alike_are_compiled_as_long_as_there_is_time_for_them(monkeypatch
     calls = [program.another()(torch.ones(4)) for _ in range(100)]
     assert calls == ["compiled"] * calls.count("compiled") + ["uncompiled"] * calls.count("uncompiled")
     assert MOST_MORE / 2 < program.now - ALIKE * 6.0 <= MOST_MORE + 1
+    waits = program.another()
+    assert waits(torch.ones(4)) == "uncompiled"
     program.now += 50 * 6.0 + 1
-    assert program.another()(torch.ones(4)) == "compiled"
+    assert waits(torch.ones(4)) == "compiled"
     assert program.failed == []
 
 
@@ -111,6 +113,7 @@ def test_a_compile_that_a_time_limit_ended_is_not_begun_again(monkeypatch: pytes
     monkeypatch.setattr(program, "make", late)
     with pytest.raises(TimeoutError):
         program.another()(torch.ones(4))
+    assert program.another()(torch.ones(4)) == "uncompiled"
     assert program.failed == ["a signal handler of the program's raised TimeoutError while it was compiled"]
 
 

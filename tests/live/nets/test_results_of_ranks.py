@@ -62,7 +62,11 @@ def ranks(folder: Path, far: str, *more: str) -> list[dict[str, Any]]:
     """What the two ranks note, of which those in `far` have positions that bfloat16 does not know."""
     (folder / "train.py").write_text(PROGRAM)
     advice = {"device": "cpu", "general": {"amp_dtype": "bfloat16"}}
-    env = environ(OMP_NUM_THREADS="1", PYTHONPATH=SHIM, GPUTUNE_APPLY=json.dumps({"settings": {}, "advice": advice}))
+    env = environ(
+        OMP_NUM_THREADS="1",
+        PYTHONPATH=SHIM,
+        GPUTUNE_APPLY=json.dumps({"settings": {"cudnn_benchmark": True}, "advice": advice}),
+    )
     words = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
     done = not_aborted(lambda: python(*words, str(folder / "train.py"), str(folder), far, *more, env=env, cwd=folder))
     assert done.returncode == 0, done.stderr[-2000:]

@@ -36,15 +36,23 @@ def test_what_is_slower_in_many_pairs_in_a_row_does_not_stay(
 
 
 def trained(
-    monkeypatch: pytest.MonkeyPatch, with_it: float, without: float, *, after_step: Callable[[], object] = lambda: None
+    monkeypatch: pytest.MonkeyPatch,
+    with_it: float,
+    without: float,
+    *,
+    after_step: Callable[[], object] = lambda: None,
+    waits: bool = False,
 ) -> tuple[list[tuple[Any, str]], Any]:
-    """What is turned off in a model whose blocks take so long with mixed precision and without; and its call."""
+    """What is turned off in a model whose blocks take so long with mixed precision and without; and its call. It is
+    also to be compiled, which `waits` for time as its shapes vary.
+    """
     model, off = mlp(), list[tuple[Any, str]]()
     optimizer = stepped(model, torch.optim.SGD)
-    root = rooted(model, optimizer, failed=lambda names, why: off.append((names, why)))
+    root = rooted(model, optimizer, failed=lambda names, why: off.append((names, why)), signatures={"of another shape"})
     installer = Installer([root], guarded=True)
-    assert installer.obstacles({"amp_dtype": "bfloat16"}) == {}
-    installer.switch({"amp_dtype": "bfloat16"})
+    settings = {"amp_dtype": "bfloat16", **({"compile": True} if waits else {})}
+    assert installer.obstacles(settings) == {}
+    installer.switch(settings)
 
     class Clock:
         def __init__(self) -> None:
@@ -71,6 +79,12 @@ def test_slower_mixed_precision_is_turned_off_with_both_figures(monkeypatch: pyt
     off, call = trained(monkeypatch, with_it=0.05, without=0.04)
     assert off == [(["amp_dtype"], "a step takes 50 ms with it, and 40 ms without")]
     assert call.dtype is None
+
+
+def test_so_is_it_where_compiling_waits_which_is_not_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    off, call = trained(monkeypatch, with_it=0.05, without=0.04, waits=True)
+    assert off == [(["amp_dtype"], "a step takes 50 ms with it, and 40 ms without")]
+    assert (call.dtype, [one.name for one in call.suspects.on]) == (None, ["compile"])
 
 
 def test_faster_mixed_precision_stays_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,30 +137,32 @@ def test_cudnn_searches_in_a_program_that_does_not_call_a_model_again(
     assert searches()
 
 
-def test_in_another_thread_the_settings_are_on_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("whose", "dtype"), [("the model", torch.bfloat16), ("another", None)])
+def test_if_another_thread_trains_the_model_the_settings_are_on_again(whose: str, dtype: Any) -> None:
     model = mlp()
-    optimizer = stepped(model, torch.optim.SGD)
-    root = rooted(model, optimizer)
+    root = rooted(model, stepped(model, torch.optim.SGD))
     installer = Installer([root], guarded=True)
     assert installer.obstacles({"amp_dtype": "bfloat16"}) == {}
     installer.switch({"amp_dtype": "bfloat16"})
 
-    def train(*, until_off: bool) -> None:
+    def train(one: Any, optimizer: Any, *, until_off: bool) -> None:
         for _ in range(100):
             if until_off and root.call.dtype is None:
                 break
             optimizer.zero_grad()
-            model(torch.ones(2, 4)).sum().backward()
+            one(torch.ones(2, 4)).sum().backward()
             optimizer.step()
 
     with unfollowed():
         Slower([root]).start()
-        train(until_off=True)
+        train(model, root.optimizers[0], until_off=True)
         assert root.call.dtype is None
-        thread = threading.Thread(target=train, kwargs={"until_off": False})
+        other = model if whose == "the model" else mlp()
+        given = (other, torch.optim.SGD(other.parameters(), lr=0.01))
+        thread = threading.Thread(target=train, args=given, kwargs={"until_off": False})
         thread.start()
         thread.join()
-    assert root.call.dtype is torch.bfloat16
+    assert root.call.dtype is dtype
 
 
 def test_what_the_program_sets_meanwhile_stays(monkeypatch: pytest.MonkeyPatch, searches: Callable[[], bool]) -> None:
