@@ -42,6 +42,7 @@ class FirstSteps(observer.Follower):
             self.end()
 
     def capture_begun(self) -> None:
+        """What ran before it was not searched for, and within a graph nothing can be."""
         if self._passes:
             flags.set_back(SEARCH, CAPTURES)
         self.end()
