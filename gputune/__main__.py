@@ -3,6 +3,7 @@
 import os
 import sys
 
+# Without pathlib: a module of its name may lie in the working folder until the path is set.
 users, sys.path[:] = sys.path[:], [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]  # noqa: PTH100, PTH120
 from gputune_start import main  # noqa: E402
 

@@ -137,7 +137,7 @@ def temporary_folder() -> Iterator[Path]:
     folder = _new_name()
     if len(os.fsencode(folder)) > LONGEST_WITH_SOCKET:
         why = "the name of this folder for temporary files is too long for sockets in it: name another one in TMPDIR"
-        raise OSError(errno.ENAMETOOLONG, why, os.path.dirname(folder))  # noqa: PTH120
+        raise OSError(errno.ENAMETOOLONG, why, os.path.dirname(folder))  # noqa: PTH120 - a text
     kept = Kept((), folder=folder)
     try:
         if not keeper.make(folder):

@@ -67,7 +67,7 @@ class Disk:
         return os.path.isdir(path)  # noqa: PTH112 - False also for what lies below a closed folder, where Path may raise
 
     def is_file(self, path: str) -> bool:
-        return os.path.isfile(path)  # noqa: PTH113
+        return os.path.isfile(path)  # noqa: PTH113 - as above
 
     def is_open(self, path: str) -> bool:
         """Whether something below the folder can be reached."""

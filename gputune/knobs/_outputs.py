@@ -1,4 +1,4 @@
-"""What outputs and inputs of a model hold, at any depth, looked at and changed."""
+"""Find and change the tensors in a model's outputs and inputs, at any depth."""
 
 import copy
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -104,7 +104,9 @@ def _attributes(output: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _changed_attributes(output: Any, change: Callable[[Any], Any], known: Known) -> dict[str, Any]:
-    """Those that become others. Theirs in turn are left: they may lead to all steps before."""
+    """Change the tensors among an output's attributes, and return by name those that became others. The attributes of
+    these tensors stay as they are: they may lead to all steps before.
+    """
     found = {}
     for name, one in _attributes(output):
         new = known[id(one)][1] if id(one) in known else change(one)

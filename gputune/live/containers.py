@@ -34,7 +34,7 @@ def is_array(one: Any) -> bool:
 
 
 def elements(one: Any) -> Iterable[Any]:
-    """What a container holds, unless it is large."""
+    """The elements of a container; none of one that has more than `LARGE`."""
     if type(one) not in CONTAINERS or len(one) > LARGE:
         return ()
     return list(one.values()) if isinstance(one, dict) else list(one)

@@ -44,8 +44,8 @@ def percent(share: float) -> str:
 def batch_differences(
     plain: Recorded, tuned: Recorded, limits: Limits, base: Recorded, by_chance: Recorded | None
 ) -> Iterator[tuple[str, bool]]:
-    """What differs by more than the precision explains, and whether other random numbers of dropout may be the cause.
-    `by_chance` is `base` with such numbers.
+    """Each difference between two runs of a batch that the precision does not explain, in words, and whether other
+    random numbers of dropout may be its cause. `by_chance` is `base` with such numbers.
     """
     yield from _of_gradients_and_loss(plain, tuned, allowed(limits, base, by_chance))
     others = by_chance.outputs if by_chance else None
@@ -56,8 +56,9 @@ def batch_differences(
 def _of_outputs(
     plain: Sequence[Output], tuned: Sequence[Output], limit: float, loss: float, by_chance: Sequence[Output] | None
 ) -> Iterator[str]:
-    """What differs by more than the precision explains: by the relative error `limit`, in floats. A few numbers are
-    held against the usual `loss` if that is more, since they may be parts of it and nearly zero.
+    """Each output that differs by more than the precision explains, in words. Floats may differ by the relative error
+    `limit`; a few numbers are held against the usual `loss` if that is more, since they may be parts of it and nearly
+    zero.
     """
     others = plain if by_chance is None else by_chance
     if _forms(others) != _forms(plain):

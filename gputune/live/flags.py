@@ -17,7 +17,7 @@ rows: dict[str, Applied] = {}
 _ours: dict[str, Value] = {}
 """The values that gputune set, by setting: other than torch's default, and yet not the user's choice."""
 _aside: dict[str, tuple[Value, str]] = {}
-"""Those of them that are torch's default for a while, and why."""
+"""The flags of gputune's that are at torch's default for a while: by setting, the value that returns, and why."""
 
 
 def set_at_start(name: str, value: Value, measured: str | None) -> Applied:

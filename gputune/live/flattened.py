@@ -1,4 +1,4 @@
-"""What torch and safetensors do with weights and gradients as flat memory, in any layout."""
+"""Functions of torch and safetensors that flatten weights and gradients, made to bear any layout."""
 
 import functools
 from types import ModuleType

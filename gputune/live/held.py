@@ -1,6 +1,6 @@
-"""What a model holds, before and after a call of it: floats and deques, of which torch.compile may make wrong ones, and
-tensors that the call has computed, which mixed precision would leave there in half precision. It is looked for in the
-modules' attributes and classes, and some levels deep in containers and objects of the program's own.
+"""The values that a model holds before and after a call: floats and deques, of which torch.compile may make wrong ones,
+and tensors that the call has computed, which mixed precision would leave there in half precision. They are looked for
+in the modules' attributes and classes, and some levels deep in containers and objects of the program's own.
 """
 
 import weakref
@@ -33,7 +33,7 @@ Attribute = tuple["weakref.ref[Any]", str, str]
 
 
 class Held:
-    """What a model holds now."""
+    """The values of a model's attributes, and all that they lead to, at the moment when this is made."""
 
     def __init__(self, model: Any) -> None:
         self.values = [value for *_, value in _attributes(model)]
@@ -104,7 +104,7 @@ def restore(attributes: Collection[Attribute], half: Any, known: Known) -> None:
 
 
 def values(attributes: Collection[Attribute]) -> list[Any]:
-    """What is in these attributes."""
+    """The present values of some attributes of a model."""
     return [holder[name] for holder, name in _places(attributes)]
 
 

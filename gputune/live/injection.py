@@ -53,7 +53,7 @@ class Injection(observer.Follower):
         self._inference_finder = ModelFinder(advice.device, gradients=False)
         self._iterations = Iterations(self._inferred, trains=False)
         self._inference: list[Installer] = []
-        """What is turned on in a program that may be inference-only."""
+        """The installers of settings that are on in a program that may be inference-only."""
         self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._awaited: weakref.ref[Any] | None = None
         """The optimizer whose next step ends what is looked at: the last one that stepped in the first iteration."""
