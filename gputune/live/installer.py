@@ -36,7 +36,7 @@ class Installer:
         self.current: dict[str, Value] = {}
         self._set_flag, self._guarded = set_flag or _set_flag, guarded
         self._kept = [] if guarded else [(root.model, root.optimizers) for root in self.roots]
-        """Models and optimizers that a run of a tune holds, since it still switches settings in what the program dropped."""
+        """Models and optimizers that a run of a tune holds: it still switches settings in what the program dropped."""
         self._able: dict[str, list[Root]] = {}
         """By setting, the models that nothing stands in the way of."""
         self._before: dict[str, Value] = {}
